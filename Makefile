@@ -1,0 +1,115 @@
+# heed: build, test, train. `make help` lists what there is.
+#
+#   apt-get install -y g++ make libopenblas-openmp-dev libcli11-dev nlohmann-json3-dev doctest-dev
+
+CXX      ?= g++
+MARCH    ?= -march=native
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+BUILD    ?= build
+# OpenBLAS's OpenMP flavour, by its own folder: where the pthread flavour is installed too, a plain -lopenblas may find that one, and its
+# threads beside OpenMP's make a training step ten times slower.
+TRIPLET   := $(shell $(CXX) -print-multiarch)
+BLAS_DIR  ?= /usr/lib/$(TRIPLET)/openblas-openmp
+BLAS_LIBS ?= -L$(BLAS_DIR) -Wl,-rpath,$(BLAS_DIR) -lopenblas
+BLAS_INCLUDES ?= -I/usr/include/$(TRIPLET)/openblas-openmp
+
+MAKEFLAGS += -j$(shell nproc)
+OPTIMIZE  ?= -O3 $(MARCH)
+CXXFLAGS  ?= -g1
+FLAGS     := -std=c++20 -Wall -Wextra -Wpedantic -fopenmp -I. $(BLAS_INCLUDES)
+COMPILE    = $(CXX) $(FLAGS) $(OPTIMIZE) $(CXXFLAGS) $(SANITIZE) -MMD -MP -c $< -o $@
+LINK       = $(CXX) -fopenmp $(CXXFLAGS) $(SANITIZE)
+
+PROGRAM_SOURCES := train/heed.cpp $(wildcard train/command_*.cpp)
+LIBRARY_SOURCES := $(wildcard tensor/*.cpp autograd/*.cpp autograd/*/*.cpp nn/*.cpp) \
+                   $(filter-out $(PROGRAM_SOURCES), $(wildcard train/*.cpp))
+TEST_SOURCES    := $(wildcard tests/*.cpp)
+EXAMPLES        := $(basename $(wildcard examples/*.cpp))
+object = $(patsubst %.cpp,$(BUILD)/%.o,$(1))
+
+.PHONY: all test train imdb examples debug sanitize format lint install help clean check-packages
+all: $(BUILD)/heed $(addprefix $(BUILD)/, $(EXAMPLES))
+
+help:
+	@echo 'make            the library, the program build/heed and the examples'
+	@echo 'make test       all tests; the last line is "N passed, N failed"'
+	@echo 'make train      the main job: trains the text classifier on the built-in reviews'
+	@echo 'make imdb       downloads IMDb (aclImdb v1), trains and evaluates; ARCHIVE=file [MD5=...] takes a local copy'
+	@echo 'make examples   builds and runs every example'
+	@echo 'make debug      -O0 -g into build/debug, for gdb'
+	@echo 'make sanitize   the tests under AddressSanitizer and UBSan'
+	@echo 'make format     clang-format over the sources; make lint: clang-tidy'
+	@echo 'make install    headers, library, program, pkg-config file into PREFIX=$(PREFIX)'
+	@echo 'make clean      removes build/'
+	@echo 'Variables: CXX, MARCH (default -march=native), BLAS_LIBS, PREFIX, DESTDIR'
+
+# One sentence instead of a page of compiler errors.
+check-packages:
+	@missing=; \
+	check() { printf '#include <%s>\n' "$$1" | $(CXX) $(FLAGS) -E -x c++ - >/dev/null 2>&1 || missing="$$missing $$2"; }; \
+	command -v $(firstword $(CXX)) >/dev/null 2>&1 || missing="$$missing g++"; \
+	check cblas.h libopenblas-openmp-dev; check CLI/CLI.hpp libcli11-dev; check nlohmann/json.hpp nlohmann-json3-dev; \
+	check doctest/doctest.h doctest-dev; \
+	if [ -n "$$missing" ]; then echo "make: packages are missing; as root: apt-get install -y$$missing" >&2; exit 1; fi
+
+$(BUILD)/%.o: %.cpp | check-packages
+	@mkdir -p $(@D)
+	$(COMPILE)
+
+$(BUILD)/libheed.a: $(call object, $(LIBRARY_SOURCES))
+	@rm -f $@
+	ar rcs $@ $^
+
+$(BUILD)/heed: $(call object, $(PROGRAM_SOURCES)) $(BUILD)/libheed.a
+	$(LINK) $^ $(BLAS_LIBS) -o $@
+
+$(BUILD)/heed-tests: $(call object, $(TEST_SOURCES)) $(BUILD)/libheed.a
+	$(LINK) $^ $(BLAS_LIBS) -o $@
+
+$(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libheed.a
+	$(LINK) $^ $(BLAS_LIBS) -o $@
+
+.SECONDARY:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+test: $(BUILD)/heed-tests $(BUILD)/heed
+	$(BUILD)/heed-tests
+
+train: $(BUILD)/heed
+	$(BUILD)/heed train --data reviews --out runs/reviews
+
+imdb: $(BUILD)/heed
+	train/get_imdb.sh data $(ARCHIVE) $(MD5)
+	$(BUILD)/heed train --data data/aclImdb --out runs/imdb
+
+examples: $(addprefix $(BUILD)/, $(EXAMPLES))
+	@set -e; for program in $(sort $^); do echo "== $$program"; $$program; done
+
+debug:
+	$(MAKE) BUILD=build/debug OPTIMIZE=-O0 CXXFLAGS=-g build/debug/heed $(addprefix build/debug/, $(EXAMPLES))
+
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+sanitize:
+	$(MAKE) BUILD=build/sanitize OPTIMIZE=-O1 SANITIZE="$(SANITIZERS)" build/sanitize/heed-tests build/sanitize/heed
+	build/sanitize/heed-tests
+
+SOURCES := $(wildcard */*.h */*.cpp autograd/*/*.h autograd/*/*.cpp)
+format:
+	clang-format -i $(SOURCES)
+
+lint:
+	clang-tidy --quiet $(LIBRARY_SOURCES) $(PROGRAM_SOURCES) -- $(FLAGS)
+
+install: $(BUILD)/heed $(BUILD)/libheed.a
+	for header in $(wildcard tensor/*.h autograd/*.h nn/*.h train/*.h); do \
+	  install -D -m 644 $$header $(DESTDIR)$(PREFIX)/include/heed/$$header || exit 1; done
+	install -D -m 644 $(BUILD)/libheed.a $(DESTDIR)$(PREFIX)/lib/libheed.a
+	install -D -m 755 $(BUILD)/heed $(DESTDIR)$(PREFIX)/bin/heed
+	@mkdir -p $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	printf '%s\n' 'Name: heed' 'Description: a tiny reverse-mode autograd tensor' 'Version: 0.1.0' \
+	  'Cflags: -std=c++20 -fopenmp -I$(PREFIX)/include/heed' 'Libs: -fopenmp -L$(PREFIX)/lib -lheed $(BLAS_LIBS)' \
+	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/heed.pc
+
+clean:
+	rm -rf $(BUILD)
