@@ -1,0 +1,15 @@
+// What every tensor function checks before it calls a device. Private to tensor/.
+#pragma once
+#include "tensor/ops.h"
+
+namespace heed::checks {
+
+// x itself, or as f32 if it is a half; DTypeError if it is i32, UsageError if undefined.
+Tensor floats(const char* op, const Tensor& x);
+// DTypeError or DeviceError unless a and b have the same dtype and device.
+void same_kind(const char* op, const Tensor& a, const Tensor& b);
+// i32 on x's device, every value in [0, n): IndexError names the value and its position otherwise.
+void index_values(const char* op, const Tensor& index, int64_t n, const char* what);
+void is_index(const char* op, const Tensor& index, const Tensor& x);
+
+}  // namespace heed::checks
