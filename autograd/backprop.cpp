@@ -1,0 +1,93 @@
+#include "autograd/backprop.h"
+
+#include <algorithm>
+
+namespace heed {
+
+namespace {
+
+bool earlier(const std::shared_ptr<Node>& a, const std::shared_ptr<Node>& b) { return a->sequence() < b->sequence(); }
+
+}  // namespace
+
+Backprop::Backprop(const Variable& loss, const Tensor& seed, bool retain_graph) : retain_graph_(retain_graph) {
+  const Tensor& value = loss.value();
+  if (!loss.requires_grad()) {
+    throw UsageError(text("backward: the loss ", value.shape(), " does not depend on any variable that requires a gradient"));
+  }
+  if (!seed.defined() && value.numel() != 1) {
+    throw ShapeError(text("backward: the loss ", value.shape(), " has ", value.numel(), " elements; reduce it to one, or pass dL/dloss"));
+  }
+  if (seed.defined() && !(seed.shape() == value.shape())) {
+    throw ShapeError(text("backward: the seed ", seed.shape(), " must have the loss's shape ", value.shape()));
+  }
+  if (seed.defined() && seed.dtype() != value.dtype()) {
+    throw DTypeError(text("backward: the seed is ", name_of(seed.dtype()), ", the loss ", name_of(value.dtype())));
+  }
+  Node& node = queue(loss.node_handle(), nullptr);
+  node.incoming_.add(Gradient(seed.defined() ? seed : ones_like(value)));
+}
+
+Backprop::~Backprop() {
+  for (const std::shared_ptr<Node>& node : worklist_) {
+    node->incoming_ = Gradient();
+    node->pass_ = nullptr;
+  }
+}
+
+const Node* Backprop::next() const { return worklist_.empty() ? nullptr : worklist_.front().get(); }
+
+// Puts the node into the worklist, once.
+Node& Backprop::queue(const std::shared_ptr<Node>& node, const Node* user) {
+  if (node->pass_ == this) return *node;
+  if (node->pass_) {
+    throw UsageError("backward: another pass over " + node->describe() + " is under way; finish or drop it first");
+  }
+  if (node->freed_) {
+    throw UsageError("backward: the tape behind " + (user ? user->describe() : std::string("the loss")) + " was freed by an earlier backward, which went through " +
+                     node->describe() + "; run the forward pass again, or pass retain_graph to the earlier one");
+  }
+  node->pass_ = this;
+  worklist_.push_back(node);
+  std::push_heap(worklist_.begin(), worklist_.end(), earlier);
+  return *node;
+}
+
+void Backprop::deliver(Node& from, int input, const Gradient& gradient) {
+  queue(from.inputs_[static_cast<size_t>(input)], &from).incoming_.add(gradient);
+}
+
+bool Backprop::step() {
+  if (worklist_.empty()) return false;
+  std::pop_heap(worklist_.begin(), worklist_.end(), earlier);
+  current_ = std::move(worklist_.back());
+  worklist_.pop_back();
+  Node& node = *current_;
+  gradient_ = std::move(node.incoming_);
+  node.incoming_ = Gradient();
+  try {
+    if (node.extras_) {
+      for (const Node::GradientHook& hook : node.extras_->gradient_hooks) {
+        const Tensor other = hook(gradient_.dense());
+        if (!other.defined()) continue;
+        if (!(other.shape() == node.shape_)) throw ShapeError(text("hook: returned a gradient ", other.shape(), " for ", node.describe()));
+        gradient_ = Gradient(other);
+      }
+      for (const Node::NodeHook& hook : node.extras_->node_hooks) hook(node, gradient_.dense());
+      if (node.extras_->retains_grad) node.extras_->grad.add(gradient_);
+    }
+    node.receive(gradient_);
+  } catch (Error& error) {
+    node.pass_ = nullptr;
+    error.add_place(node.site_, node.module_);
+    throw;
+  }
+  node.pass_ = nullptr;
+  if (!retain_graph_ && !node.is_leaf()) {
+    node.free_saved();
+    node.inputs_.clear();  // nodes further back that nobody else holds go with their turn
+  }
+  return true;
+}
+
+}  // namespace heed

@@ -1,0 +1,41 @@
+// Gradient: what flows backwards. Dense, a Tensor of the variable's shape; or Rows, for a table of which few rows were read.
+#pragma once
+#include "tensor/ops.h"
+
+namespace heed {
+
+// The gradient of a table (V, ...) that is 0 except in some rows: row indices[i] receives values[i]. An index may occur
+// several times; its values add up.
+struct Rows {
+  Tensor indices;  // i32 (n,)
+  Tensor values;   // (n, ...)
+};
+
+// Rows with every index once, in ascending order; equal indices' values are added in their order of occurrence.
+Rows coalesce(const Rows& rows);
+
+// Only accumulation, clipping, optimizers and all-reduce see Rows; everyone else asks for dense().
+class Gradient {
+ public:
+  Gradient() = default;
+  explicit Gradient(Tensor dense) : dense_(std::move(dense)) {}
+  Gradient(Rows rows, const Shape& table) : rows_(std::move(rows)), table_(table) {}
+
+  bool defined() const { return dense_.defined() || is_rows(); }
+  bool is_rows() const { return rows_.values.defined(); }
+  const Rows& rows() const { return rows_; }
+  Tensor dense() const;  // of the table's shape if these are rows; undefined if there is none
+
+  // this += other. Never writes into a tensor that someone else can see.
+  void add(const Gradient& other);
+  // this[axis, start : start + piece.size(axis)] += piece, the rest of `shape` being 0: the gradient of a slice.
+  void add_slice(const Tensor& piece, const Shape& shape, int axis, int64_t start);
+  void scale(double factor);
+
+ private:
+  Tensor dense_;
+  Rows rows_;
+  Shape table_;
+};
+
+}  // namespace heed
