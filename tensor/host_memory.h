@@ -1,0 +1,17 @@
+// Memory blocks of the devices that compute on the host.
+#pragma once
+#include <cstddef>
+
+namespace heed {
+
+class Device;
+
+// A block for device.allocate(): `bytes` > 0, aligned to 64 bytes. DeviceError if there is no memory for it.
+void* allocate_host(Device& device, size_t bytes);
+void release_host(void* block);
+
+// Whether freed blocks are kept for reuse. Not under a sanitizer that watches memory: reuse would hide overruns,
+// uses after free and reads of what was never written.
+bool keeps_freed_blocks();
+
+}  // namespace heed
