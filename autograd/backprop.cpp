@@ -13,10 +13,12 @@ bool earlier(const std::shared_ptr<Node>& a, const std::shared_ptr<Node>& b) { r
 Backprop::Backprop(const Variable& loss, const Tensor& seed, bool retain_graph) : retain_graph_(retain_graph) {
   const Tensor& value = loss.value();
   if (!loss.requires_grad()) {
-    throw UsageError(text("backward: the loss ", value.shape(), " does not depend on any variable that requires a gradient"));
+    throw UsageError(
+        text("backward: the loss ", value.shape(), " does not depend on any variable that requires a gradient"));
   }
   if (!seed.defined() && value.numel() != 1) {
-    throw ShapeError(text("backward: the loss ", value.shape(), " has ", value.numel(), " elements; reduce it to one, or pass dL/dloss"));
+    throw ShapeError(text("backward: the loss ", value.shape(), " has ", value.numel(),
+                          " elements; reduce it to one, or pass dL/dloss"));
   }
   if (seed.defined() && !(seed.shape() == value.shape())) {
     throw ShapeError(text("backward: the seed ", seed.shape(), " must have the loss's shape ", value.shape()));
@@ -44,8 +46,9 @@ Node& Backprop::queue(const std::shared_ptr<Node>& node, const Node* user) {
     throw UsageError("backward: another pass over " + node->describe() + " is under way; finish or drop it first");
   }
   if (node->freed_) {
-    throw UsageError("backward: the tape behind " + (user ? user->describe() : std::string("the loss")) + " was freed by an earlier backward, which went through " +
-                     node->describe() + "; run the forward pass again, or pass retain_graph to the earlier one");
+    throw UsageError("backward: the tape behind " + (user ? user->describe() : std::string("the loss")) +
+                     " was freed by an earlier backward, which went through " + node->describe() +
+                     "; run the forward pass again, or pass retain_graph to the earlier one");
   }
   node->pass_ = this;
   worklist_.push_back(node);
@@ -70,11 +73,14 @@ bool Backprop::step() {
       for (const Node::GradientHook& hook : node.extras_->gradient_hooks) {
         const Tensor other = hook(gradient_.dense());
         if (!other.defined()) continue;
-        if (!(other.shape() == node.shape_)) throw ShapeError(text("hook: returned a gradient ", other.shape(), " for ", node.describe()));
+        if (!(other.shape() == node.shape_) || other.dtype() != node.dtype_) {
+          throw ShapeError(text("hook: returned a gradient ", name_of(other.dtype()), " ", other.shape(), " for ",
+                                name_of(node.dtype_), " ", node.describe()));
+        }
         gradient_ = Gradient(other);
       }
       for (const Node::NodeHook& hook : node.extras_->node_hooks) hook(node, gradient_.dense());
-      if (node.extras_->retains_grad) node.extras_->grad.add(gradient_);
+      if (node.extras_->retains_grad) node.extras_->grad.add(gradient_.own(0));
     }
     node.receive(gradient_);
   } catch (Error& error) {

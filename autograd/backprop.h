@@ -3,8 +3,9 @@
 //   Backprop pass(loss);
 //   while (pass.step()) inspect(pass.current(), pass.gradient());
 //
-// is loss.backward(). Order: of the nodes that have received a gradient, the one recorded last is next (a worklist by descending
-// sequence number). Every user of a node's output has a higher number, so its gradient is complete when its turn comes.
+// is loss.backward(). Order: of the nodes that have received a gradient, the one recorded last is next (a worklist by
+// descending sequence number). Every user of a node's output has a higher number, so its gradient is complete when its
+// turn comes.
 #pragma once
 #include "autograd/variable.h"
 
@@ -19,10 +20,12 @@ class Backprop {
   Backprop(const Backprop&) = delete;
 
   bool step();  // runs the next node's backward; false if none is left
-  void run() { while (step()) {} }
+  void run() {
+    while (step()) {}
+  }
 
-  const Node* next() const;                         // the node that the next step() will run, or null
-  const Node& current() const { return *current_; }  // the node that the last step() ran
+  const Node* next() const;                              // the node that the next step() will run, or null
+  const Node& current() const { return *current_; }      // the node that the last step() ran
   Tensor gradient() const { return gradient_.dense(); }  // what it received
 
  private:

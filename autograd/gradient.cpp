@@ -23,9 +23,17 @@ Rows coalesce(const Rows& rows) {
 
 Tensor Gradient::dense() const {
   if (!is_rows()) return dense_;
-  Tensor table(table_, rows_.values.dtype(), rows_.values.device());
-  table.fill_(0);
-  return index_add(table, 0, rows_.indices, rows_.values);
+  const Rows& r = rows();
+  Tensor zero({}, r.values.dtype(), r.values.device());
+  zero.fill_(0);
+  return index_add(zero.expand(sparse_->table), 0, r.indices, r.values);
+}
+
+// Not while another tensor sees the storage, nor if it is repeated along an axis, like the gradient of a sum.
+bool Gradient::writable() const {
+  bool repeated = false;
+  for (int i = 0; i < dense_.rank(); i++) repeated |= dense_.strides()[i] == 0 && dense_.shape()[i] > 1;
+  return dense_.owns_storage() && !repeated;
 }
 
 void Gradient::add(const Gradient& other) {
@@ -33,12 +41,13 @@ void Gradient::add(const Gradient& other) {
   if (!defined()) {
     *this = other;
   } else if (is_rows() && other.is_rows()) {
-    rows_ = {cat({rows_.indices, other.rows_.indices}), cat({rows_.values, other.rows_.values})};
+    const Rows &a = rows(), &b = other.rows();
+    *this = Gradient({cat({a.indices, b.indices}), cat({a.values, b.values})}, sparse_->table);
   } else if (is_rows()) {
-    *this = Gradient(index_add(other.dense_, 0, rows_.indices, rows_.values));
+    *this = Gradient(index_add(other.dense_, 0, rows().indices, rows().values));
   } else if (other.is_rows()) {
-    dense_ = index_add(dense_, 0, other.rows_.indices, other.rows_.values);
-  } else if (dense_.owns_storage()) {
+    dense_ = index_add(dense_, 0, other.rows().indices, other.rows().values);
+  } else if (writable()) {
     dense_.add_(other.dense_);
   } else {
     dense_ = heed::add(dense_, other.dense_);
@@ -46,11 +55,11 @@ void Gradient::add(const Gradient& other) {
 }
 
 void Gradient::add_slice(const Tensor& piece, const Shape& shape, int axis, int64_t start) {
-  if (is_rows()) dense_ = dense(), rows_ = {};
+  if (is_rows()) *this = Gradient(dense());
   if (!dense_.defined()) {
     dense_ = Tensor(shape, piece.dtype(), piece.device());
     dense_.fill_(0);
-  } else if (!dense_.owns_storage()) {
+  } else if (!writable()) {
     dense_ = dense_.contiguous_copy();
   }
   dense_.slice(axis, start, start + piece.size(axis)).add_(piece);
@@ -58,10 +67,18 @@ void Gradient::add_slice(const Tensor& piece, const Shape& shape, int axis, int6
 
 void Gradient::scale(double factor) {
   if (is_rows()) {
-    rows_.values = affine(rows_.values, factor, 0);
+    *this = Gradient({rows().indices, affine(rows().values, factor, 0)}, sparse_->table);
   } else if (dense_.defined()) {
     dense_ = affine(dense_, factor, 0);
   }
+}
+
+Gradient Gradient::own(long owners) const {
+  const auto alone = [&](const Tensor& x) {
+    return x.contiguous() && x.storage_owners() <= owners ? x : x.contiguous_copy();
+  };
+  if (is_rows()) return Gradient({alone(rows().indices), alone(rows().values)}, sparse_->table);
+  return dense_.defined() ? Gradient(alone(dense_)) : Gradient();
 }
 
 }  // namespace heed

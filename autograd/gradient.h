@@ -1,5 +1,8 @@
-// Gradient: what flows backwards. Dense, a Tensor of the variable's shape; or Rows, for a table of which few rows were read.
+// Gradient: what flows backwards. Dense, a Tensor of the variable's shape; or Rows, for a table of which few rows were
+// read.
 #pragma once
+#include <memory>
+
 #include "tensor/ops.h"
 
 namespace heed {
@@ -19,11 +22,11 @@ class Gradient {
  public:
   Gradient() = default;
   explicit Gradient(Tensor dense) : dense_(std::move(dense)) {}
-  Gradient(Rows rows, const Shape& table) : rows_(std::move(rows)), table_(table) {}
+  Gradient(Rows rows, const Shape& table) : sparse_(std::make_shared<const Sparse>(Sparse{std::move(rows), table})) {}
 
   bool defined() const { return dense_.defined() || is_rows(); }
-  bool is_rows() const { return rows_.values.defined(); }
-  const Rows& rows() const { return rows_; }
+  bool is_rows() const { return sparse_ != nullptr; }
+  const Rows& rows() const { return sparse_->rows; }  // if is_rows()
   Tensor dense() const;  // of the table's shape if these are rows; undefined if there is none
 
   // this += other. Never writes into a tensor that someone else can see.
@@ -31,11 +34,18 @@ class Gradient {
   // this[axis, start : start + piece.size(axis)] += piece, the rest of `shape` being 0: the gradient of a slice.
   void add_slice(const Tensor& piece, const Shape& shape, int axis, int64_t start);
   void scale(double factor);
+  // The same numbers in contiguous memory that nobody else can see; copied unless `owners` handles are all there are.
+  Gradient own(long owners = 1) const;
 
  private:
+  struct Sparse {
+    Rows rows;
+    Shape table;
+  };
+  bool writable() const;  // may dense_ be added to in place?
+
   Tensor dense_;
-  Rows rows_;
-  Shape table_;
+  std::shared_ptr<const Sparse> sparse_;  // apart: a million nodes have room for a gradient, few for rows
 };
 
 }  // namespace heed

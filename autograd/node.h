@@ -1,6 +1,7 @@
 // Node: one op applied once. The tape is made of nodes; each knows where it came from and how to send a gradient back.
 //
-// An op is a struct that derives from Node and holds its formula, its forward and its backward (see autograd/ops_*.cpp):
+// An op is a struct that derives from Node and holds its formula, its forward and its backward (see
+// autograd/ops_*.cpp):
 //
 //   struct Tanh final : Node {
 //     static constexpr Text text{"tanh", "y = tanh(x)", "dx = dy (1 - y^2)"};
@@ -10,8 +11,8 @@
 //   };
 //   Variable tanh(const Variable& x, Site at) { return record<Tanh>(at, x); }
 //
-// Ownership: a Variable owns the node that made it, a node owns its inputs' nodes. A node saves Tensors, never Variables,
-// so there can be no cycle: dropping the last Variable frees the whole tape, by a loop and not by recursion.
+// Ownership: a Variable owns the node that made it, a node owns its inputs' nodes. A node saves Tensors, never
+// Variables, so there can be no cycle: dropping the last Variable frees the whole tape, by a loop and not by recursion.
 #pragma once
 #include <functional>
 #include <memory>
@@ -49,7 +50,7 @@ class Saved {
 
 class Node {
  public:
-  using GradientHook = std::function<Tensor(const Tensor& dy)>;              // may return another gradient, or {} to keep it
+  using GradientHook = std::function<Tensor(const Tensor& dy)>;  // may return another gradient, or {} to keep it
   using NodeHook = std::function<void(const Node& node, const Tensor& dy)>;  // sees it just before backward
 
   Node() = default;
@@ -66,7 +67,7 @@ class Node {
   const char* module() const { return module_; }   // "encoder.0.attention", or "" outside of modules
   const Shape& shape() const { return shape_; }    // of the output
   DType dtype() const { return dtype_; }
-  const std::string& name() const;                 // of the variable it made, or ""
+  const std::string& name() const;  // of the variable it made, or ""
   int input_count() const { return static_cast<int>(inputs_.size()); }
   Node* input(int i) const { return inputs_[static_cast<size_t>(i)].get(); }  // null: a constant
   bool freed() const { return freed_; }
@@ -75,7 +76,7 @@ class Node {
   std::string describe() const;  // softmax "weights" (2, 8, 4, 4) at file:line, in module
 
  protected:
-  bool needs(int i) const { return inputs_[static_cast<size_t>(i)] != nullptr; }
+  bool needs(int i) const { return i < input_count() && inputs_[static_cast<size_t>(i)]; }
   // Adds dx to the gradient of input i; dx may still have the broadcast shape, the engine sums it.
   void give(int i, const Tensor& dx);
   void give(int i, const Rows& rows);
@@ -99,6 +100,7 @@ class Node {
   virtual void receive(const Gradient& dy) { backward(dy.dense()); }
   virtual bool is_leaf() const { return false; }
   void free_saved();
+  Backprop& giving(int i, const Shape& dx, DType dtype) const;
   Node& target(int i) const { return *inputs_[static_cast<size_t>(i)]; }
 
   const Text* text_ = nullptr;

@@ -30,7 +30,9 @@ ModuleScope::ModuleScope(const char* path) : before_(module_path) { module_path 
 ModuleScope::~ModuleScope() { module_path = before_; }
 const char* current_module() { return module_path; }
 
-void set_dropout_stream(uint64_t seed, uint64_t step, int64_t first_sample) { dropout_stream = {seed, step, 0, first_sample}; }
+void set_dropout_stream(uint64_t seed, uint64_t step, int64_t first_sample) {
+  dropout_stream = {seed, step, 0, first_sample};
+}
 
 Dropout next_dropout(double p) {
   DropoutStream& s = dropout_stream;
@@ -80,12 +82,14 @@ bool Recorder::any_needs_grad(const std::vector<Variable>& xs) {
 
 // ---- Variable
 
-Variable::Variable(const Tensor& value, bool requires_grad, const std::string& name, Site at) : state_(std::make_shared<State>()) {
+Variable::Variable(const Tensor& value, bool requires_grad, const std::string& name, Site at)
+    : state_(std::make_shared<State>()) {
   state_->value = value;
   state_->name = name;
   if (!requires_grad) return;
   if (!value.defined() || !computes(value.dtype())) {
-    throw DTypeError("variable: only f32 and f64 tensors have gradients" + (name.empty() ? "" : "; asked for \"" + name + "\""));
+    throw DTypeError("variable: only f32 and f64 tensors have gradients" +
+                     (name.empty() ? "" : "; asked for \"" + name + "\""));
   }
   auto leaf = std::make_shared<Leaf>();
   Recorder::enter(*leaf, Leaf::text, at);
@@ -125,6 +129,10 @@ void Variable::set_gradient(const Gradient& gradient) {
   state_->node->extras().grad = gradient;
 }
 
+void Variable::scale_gradient(double factor) {
+  if (requires_grad()) state_->node->extras().grad.scale(factor);
+}
+
 void Variable::zero_grad() {
   if (requires_grad() && state_->node->extras_) state_->node->extras_->grad = Gradient();
 }
@@ -143,9 +151,12 @@ Variable Variable::detach() const { return Variable(value(), false, name()); }
 
 void Variable::set_value(const Tensor& value) {
   const Tensor& old = this->value();
-  if (!is_leaf()) throw UsageError("set_value: the variable \"" + name() + "\" is the result of " + state_->node->describe() + "; only leaves can be set");
+  if (!is_leaf())
+    throw UsageError("set_value: the variable \"" + name() + "\" is the result of " + state_->node->describe() +
+                     "; only leaves can be set");
   if (!(value.shape() == old.shape()) || value.dtype() != old.dtype()) {
-    throw ShapeError(text("set_value: \"", name(), "\" is ", name_of(old.dtype()), " ", old.shape(), ", the new value ", name_of(value.dtype()), " ", value.shape()));
+    throw ShapeError(text("set_value: \"", name(), "\" is ", name_of(old.dtype()), " ", old.shape(), ", the new value ",
+                          name_of(value.dtype()), " ", value.shape()));
   }
   state_->value = value;
 }

@@ -14,7 +14,8 @@ class Variable {
  public:
   Variable() = default;  // undefined
   // A leaf. With requires_grad, backward() accumulates its gradient in grad(); DTypeError for i32.
-  explicit Variable(const Tensor& value, bool requires_grad = false, const std::string& name = "", Site at = Site::here());
+  explicit Variable(const Tensor& value, bool requires_grad = false, const std::string& name = "",
+                    Site at = Site::here());
 
   bool defined() const { return state_ != nullptr; }
   const Tensor& value() const;  // UsageError if undefined
@@ -29,22 +30,25 @@ class Variable {
   bool is_leaf() const { return !requires_grad() || state_->node->is_leaf(); }
   const std::string& name() const;
   Variable& named(const std::string& name);  // for messages, the stepper and graphs
-  Node* node() const { return state_ ? state_->node.get() : nullptr; }  // what made it; a leaf has one too if it requires grad
+  Node* node() const {
+    return state_ ? state_->node.get() : nullptr;
+  }  // what made it; a leaf has one too if it requires grad
 
   const std::shared_ptr<Node>& node_handle() const { return state_->node; }
 
   // ---- gradients
-  // Sends `seed` (dL/dthis; 1 if this has one element) back over the tape. Leaves add what arrives to their gradient. The tape
-  // is freed as the pass goes, unless retain_graph.
+  // Sends `seed` (dL/dthis; 1 if this has one element) back over the tape. Leaves add what arrives to their gradient.
+  // The tape is freed as the pass goes, unless retain_graph.
   void backward(const Tensor& seed = {}, bool retain_graph = false) const;
-  Tensor grad() const;              // dense; undefined if nothing arrived yet
+  Tensor grad() const;               // dense; undefined if nothing arrived yet
   const Gradient& gradient() const;  // may be Rows
   void set_gradient(const Gradient& gradient);
+  void scale_gradient(double factor);
   void zero_grad();
-  void retain_grad();                                // keep grad() of a variable that is not a leaf
-  void add_hook(Node::GradientHook hook);            // called with the whole gradient when it is known; may replace it
-  Variable detach() const;                           // the same value, off the tape
-  void set_value(const Tensor& value);               // of a leaf: same shape and dtype; the old tensor is left alone
+  void retain_grad();                      // keep grad() of a variable that is not a leaf
+  void add_hook(Node::GradientHook hook);  // called with the whole gradient when it is known; may replace it
+  Variable detach() const;                 // the same value, off the tape
+  void set_value(const Tensor& value);     // of a leaf: same shape and dtype; the old tensor is left alone
 
  private:
   struct State {
@@ -83,24 +87,37 @@ const char* current_module();
 void set_dropout_stream(uint64_t seed, uint64_t step, int64_t first_sample = 0);
 Dropout next_dropout(double p);
 
-// How a public function applies an op: runs Op::forward on the values of its Variables (other arguments are passed on as they are)
-// and, if one of them requires a gradient, leaves the node on the tape. An Error on the way is given names and place.
+// How a public function applies an op: runs Op::forward on the values of its Variables (other arguments are passed on
+// as they are) and, if one of them requires a gradient, leaves the node on the tape. An Error on the way is given names
+// and place.
 struct Recorder {
   static void connect(Node& node, const Variable& x) { node.inputs_.push_back(x.state_ ? x.state_->node : nullptr); }
-  static void connect(Node& node, const std::vector<Variable>& xs) { for (const Variable& x : xs) connect(node, x); }
-  template <class Other> static void connect(Node&, const Other&) {}
+  static void connect(Node& node, const std::vector<Variable>& xs) {
+    for (const Variable& x : xs) connect(node, x);
+  }
+  template <class Other>
+  static void connect(Node&, const Other&) {}
 
   static const Tensor& value(const Variable& x) { return x.defined() ? x.value() : undefined_tensor(); }
   static std::vector<Tensor> value(const std::vector<Variable>& xs);
-  template <class Other> static const Other& value(const Other& other) { return other; }
+  template <class Other>
+  static const Other& value(const Other& other) {
+    return other;
+  }
 
   static void name(std::vector<std::string>& names, const Variable& x) { names.push_back(x.defined() ? x.name() : ""); }
-  static void name(std::vector<std::string>& names, const std::vector<Variable>& xs) { for (const Variable& x : xs) name(names, x); }
-  template <class Other> static void name(std::vector<std::string>&, const Other&) {}
+  static void name(std::vector<std::string>& names, const std::vector<Variable>& xs) {
+    for (const Variable& x : xs) name(names, x);
+  }
+  template <class Other>
+  static void name(std::vector<std::string>&, const Other&) {}
 
   static bool any_needs_grad(const Variable& x) { return x.requires_grad(); }
   static bool any_needs_grad(const std::vector<Variable>& xs);
-  template <class Other> static bool any_needs_grad(const Other&) { return false; }
+  template <class Other>
+  static bool any_needs_grad(const Other&) {
+    return false;
+  }
 
   static void enter(Node& node, const Text& text, Site at);
   static Variable finish(std::shared_ptr<Node> node, const Tensor& y);
@@ -108,15 +125,11 @@ struct Recorder {
   static const Tensor& undefined_tensor();
 };
 
-template <class Op, class... Args>
-Variable record(Site at, const Args&... args) {
-  const bool keep = recording() && (Recorder::any_needs_grad(args) || ...);
-  auto node = std::make_shared<Op>();
-  Recorder::enter(*node, Op::text, at);
-  (Recorder::connect(*node, args), ...);
+// Runs fn. An Error on the way is given the names of the Variables among the arguments, and the place.
+template <class Fn, class... Args>
+auto placed(Site at, Fn&& fn, const Args&... args) {
   try {
-    const Tensor y = node->forward(Recorder::value(args)...);
-    return keep ? Recorder::finish(std::move(node), y) : Recorder::constant(y);
+    return fn();
   } catch (Error& error) {
     std::vector<std::string> names;
     (Recorder::name(names, args), ...);
@@ -124,6 +137,17 @@ Variable record(Site at, const Args&... args) {
     error.add_place(at, current_module());
     throw;
   }
+}
+
+template <class Op, class... Args>
+Variable record(Site at, const Args&... args) {
+  const bool keep = recording() && (Recorder::any_needs_grad(args) || ...);
+  auto node = std::make_shared<Op>();
+  Recorder::enter(*node, Op::text, at);
+  (Recorder::connect(*node, args), ...);
+  const Tensor y = placed(
+      at, [&] { return Tensor(node->forward(Recorder::value(args)...)); }, args...);
+  return keep ? Recorder::finish(std::move(node), y) : Recorder::constant(y);
 }
 
 }  // namespace heed

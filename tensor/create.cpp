@@ -25,49 +25,30 @@ template Tensor from_vector(const std::vector<float>&, const Shape&, DType);
 template Tensor from_vector(const std::vector<double>&, const Shape&, DType);
 template Tensor from_vector(const std::vector<int32_t>&, const Shape&, DType);
 
-Tensor tensor(double value) { return upload(std::vector<double>{value}, {}, default_dtype()); }
-
-Tensor tensor(std::initializer_list<double> values) {
-  return upload(std::vector<double>(values), {static_cast<int64_t>(values.size())}, default_dtype());
-}
-
 namespace {
 
-template <class Rows>
-void require_equal_lengths(const Rows& rows) {
-  for (const auto& row : rows) {
-    if (row.size() != rows.begin()->size()) {
-      throw ShapeError(text("tensor: rows of different lengths: ", rows.begin()->size(), " and ", row.size()));
-    }
+// Appends the numbers in row-major order and returns the shape.
+Shape flatten(const Entries& entries, std::vector<double>& flat) {
+  if (!entries.nested) {
+    flat.push_back(entries.number);
+    return {};
   }
+  Shape inner;
+  for (size_t i = 0; i < entries.parts.size(); i++) {
+    const Shape part = flatten(entries.parts[i], flat);
+    if (i > 0 && !(part == inner)) throw ShapeError(text("tensor: parts of one level have shapes ", inner, " and ", part));
+    inner = part;
+  }
+  inner.insert(0, static_cast<int64_t>(entries.parts.size()));
+  return inner;
 }
 
 }  // namespace
 
-Tensor tensor(std::initializer_list<std::initializer_list<double>> values) {
-  require_equal_lengths(values);
+Tensor tensor(const Entries& entries) {
   std::vector<double> flat;
-  for (const auto& row : values) flat.insert(flat.end(), row);
-  const int64_t rows = static_cast<int64_t>(values.size());
-  return upload(flat, {rows, rows ? static_cast<int64_t>(values.begin()->size()) : 0}, default_dtype());
-}
-
-Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<double>>> values) {
-  require_equal_lengths(values);
-  std::vector<Tensor> parts;
-  std::vector<double> flat;
-  Shape inner;
-  for (const auto& matrix : values) {
-    const Tensor part = tensor(matrix);
-    if (!parts.empty() && !(part.shape() == inner)) {
-      throw ShapeError(text("tensor: matrices of different shapes: ", inner, " and ", part.shape()));
-    }
-    inner = part.shape();
-    parts.push_back(part);
-    for (const auto& row : matrix) flat.insert(flat.end(), row);
-  }
-  if (parts.empty()) return Tensor({0, 0, 0});
-  return upload(flat, {static_cast<int64_t>(parts.size()), inner[0], inner[1]}, default_dtype());
+  const Shape shape = flatten(entries, flat);
+  return upload(flat, shape, default_dtype());
 }
 
 Tensor indices(const std::vector<int32_t>& values) { return indices(values, {static_cast<int64_t>(values.size())}); }

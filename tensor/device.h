@@ -89,10 +89,12 @@ class Device {
   virtual void matmul(View c, View a, View b, double alpha, double beta) = 0;
 
   // ---- along the last axis
-  // y_i = exp(x_i - max) / sum_j exp(x_j - max). A row of only -inf gives a row of 0. in place.
+  // y_i = exp(x_i - max) / sum_j exp(x_j - max). A row of only -inf gives a row of 0; NaN or +inf
+  // anywhere gives NaN everywhere. in place.
   virtual void softmax(View y, View x) = 0;
   virtual void softmax_grad(View dx, View dy, View y) = 0;      // dx_i = y_i (dy_i - sum_j dy_j y_j); in place (dx = dy)
-  virtual void log_softmax(View y, View x) = 0;                 // y_i = x_i - max - log sum_j exp(x_j - max); in place
+  // y_i = x_i - max - log sum_j exp(x_j - max). A row of only -inf gives -inf. in place.
+  virtual void log_softmax(View y, View x) = 0;
   virtual void log_softmax_grad(View dx, View dy, View y) = 0;  // dx_i = dy_i - exp(y_i) sum_j dy_j; in place (dx = dy)
   // Rows of C: mean = sum x / C, rstd = 1 / sqrt(sum (x - mean)^2 / C + eps), y = (x - mean) rstd w + b.
   // x, y: (..., C); w, b: (C,), may be absent; mean, rstd: x's shape with a last axis of 1, contiguous.

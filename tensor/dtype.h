@@ -69,6 +69,8 @@ HEED_BOTH To convert(From value) {
     return static_cast<To>(static_cast<float>(value));
   } else if constexpr (std::is_same_v<To, f16> || std::is_same_v<To, bf16>) {
     return To(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, int32_t>) {  // towards 0; beyond the range the nearest end, NaN gives 0
+    return value != value ? 0 : value <= From(INT32_MIN) ? INT32_MIN : value >= From(INT32_MAX) ? INT32_MAX : static_cast<int32_t>(value);
   } else {
     return static_cast<To>(value);
   }

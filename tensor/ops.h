@@ -106,7 +106,7 @@ NormGrad rms_norm_grad(const Tensor& dy, const Tensor& x, const Tensor& weight, 
 struct CrossEntropySettings {
   int64_t ignore_index = -100;
   double label_smoothing = 0;
-  Tensor class_weight;  // (C,) or undefined
+  Tensor class_weight{};  // (C,) or undefined
 };
 struct CrossEntropyResult {
   Tensor loss, weight, lse;  // (N,) each: see Device::cross_entropy
@@ -123,6 +123,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int axis = 0);                     // equal parts; views
 Tensor gather(const Tensor& x, int axis, const Tensor& index);        // index: x's rank; sizes at most x's on the other axes
 Tensor index_select(const Tensor& x, int axis, const Tensor& index);  // index: i32 of any rank, its axes replace `axis`
+Tensor embedding(const Tensor& weight, const Tensor& ids);            // weight (V, D), ids: i32 of any shape -> (..., D)
 Tensor scatter_add(const Tensor& x, int axis, const Tensor& index, const Tensor& values);  // x + values added at index
 Tensor index_add(const Tensor& x, int axis, const Tensor& index, const Tensor& values);    // the adjoint of index_select, added to x
 Tensor one_hot(const Tensor& index, int64_t classes, DType dtype = default_dtype());       // (...,) -> (..., classes)
@@ -140,9 +141,9 @@ struct AttentionSettings {
   double scale = 0;       // 0: 1 / sqrt(D)
   bool causal = false;
   int64_t window = 0;
-  Tensor lengths;         // i32 (B,) or undefined
-  Tensor keep;            // broadcasts to (B, H, T, S) from (T, S) or (B, H, T, S); hidden where 0
-  Dropout dropout;
+  Tensor lengths{};       // i32 (B,) or undefined
+  Tensor keep{};          // broadcasts to (B, H, T, S) from (T, S) or (B, H, T, S); hidden where 0
+  Dropout dropout{};
 };
 struct AttentionResult {
   Tensor o, lse;

@@ -111,14 +111,26 @@ Tensor gather(const Tensor& x, int axis, const Tensor& index) {
   return y;
 }
 
-Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
-  const int a = normalize_axis("index_select", axis, x.rank());
-  checks::is_index("index_select", index, x);
-  checks::index_values("index_select", index, x.shape()[a], "index");
-  const Tensor spread = spread_index(index, x.shape(), a);
+namespace {
+
+Tensor select_slices(const char* op, const char* what, const Tensor& x, int axis, const Tensor& index) {
+  checks::is_index(op, index, x);
+  checks::index_values(op, index, x.shape()[axis], what);
+  const Tensor spread = spread_index(index, x.shape(), axis);
   Tensor y(spread.shape(), x.dtype(), x.device());
-  x.device().gather(y.view(), x.view(), spread.view(), a);
-  return y.reshape(replace_axis(x.shape(), a, index.shape()));
+  x.device().gather(y.view(), x.view(), spread.view(), axis);
+  return y.reshape(replace_axis(x.shape(), axis, index.shape()));
+}
+
+}  // namespace
+
+Tensor index_select(const Tensor& x, int axis, const Tensor& index) {
+  return select_slices("index_select", "index", x, normalize_axis("index_select", axis, x.rank()), index);
+}
+
+Tensor embedding(const Tensor& weight, const Tensor& ids) {
+  if (weight.rank() != 2) throw ShapeError(text("embedding: ", operand(0, "weight", weight.shape()), " must be (vocabulary, dimensions)"));
+  return select_slices("embedding", "id", weight, 0, ids);
 }
 
 Tensor scatter_add(const Tensor& input, int axis, const Tensor& index, const Tensor& values) {

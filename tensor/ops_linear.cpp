@@ -1,4 +1,5 @@
 // Matrix products, convolution by unfolding, and attention.
+#include <algorithm>
 #include <cmath>
 
 #include "tensor/checks.h"
@@ -85,24 +86,24 @@ Shape columns_shape(const Shape& x, const ConvOptions& o) {
   return {x[0], x[1] * o.kernel_h * o.kernel_w, oh * ow};
 }
 
-void check_conv(const Shape& x, const ConvOptions& o) {
-  if (x.rank() != 4) throw ShapeError(text("unfold: ", operand(0, "x", x), " must be (batch, channels, height, width)"));
+void check_conv(const char* op, const Shape& x, const ConvOptions& o) {
+  if (x.rank() != 4) throw ShapeError(text(op, ": ", operand(0, "x", x), " must be (batch, channels, height, width)"));
   const bool positive = o.kernel_h > 0 && o.kernel_w > 0 && o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0;
-  if (!positive || o.pad_h < 0 || o.pad_w < 0) throw ShapeError("unfold: kernel, stride and dilation must be positive, padding not negative");
+  if (!positive || o.pad_h < 0 || o.pad_w < 0) throw ShapeError(text(op, ": kernel, stride and dilation must be positive, padding not negative"));
 }
 
 }  // namespace
 
 Tensor unfold(const Tensor& input, const ConvOptions& options) {
   const Tensor x = checks::floats("unfold", input);
-  check_conv(x.shape(), options);
+  check_conv("unfold", x.shape(), options);
   Tensor columns(columns_shape(x.shape(), options), x.dtype(), x.device());
   x.device().unfold(columns.view(), x.view(), options);
   return columns;
 }
 
 Tensor fold(const Tensor& columns, const Shape& x_shape, const ConvOptions& options) {
-  check_conv(x_shape, options);
+  check_conv("fold", x_shape, options);
   const Tensor c = checks::floats("fold", columns).to_contiguous();
   if (!(c.shape() == columns_shape(x_shape, options))) {
     throw ShapeError(text("fold: ", operand(0, "columns", c.shape()), " should be ", columns_shape(x_shape, options), " for an image of shape ", x_shape));
@@ -118,6 +119,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, ConvOpt
                           " groups; x must be (B, C, H, W) and weight (O, C / groups, kh, kw)"));
   }
   options.kernel_h = weight.shape()[2], options.kernel_w = weight.shape()[3];
+  check_conv("conv2d", x.shape(), options);
   const int64_t out = weight.shape()[0], batch = x.shape()[0];
   const int64_t oh = output_size(x.shape()[2], options.kernel_h, options.stride_h, options.pad_h, options.dilation_h);
   const int64_t ow = output_size(x.shape()[3], options.kernel_w, options.stride_w, options.pad_w, options.dilation_w);
@@ -138,7 +140,9 @@ namespace {
 
 AttentionOptions resolve(const AttentionSettings& s, const Tensor& q, const Tensor& k, Tensor& keep) {
   AttentionOptions options;
-  options.scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(q.shape()[3]));
+  if (!(s.dropout.p >= 0 && s.dropout.p <= 1)) throw NumericError(text("attention: dropout p is ", s.dropout.p, ", it must be between 0 and 1"));
+  const int64_t width = std::max<int64_t>(1, q.shape()[3]);
+  options.scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(width));
   options.dropout = s.dropout;
   options.mask.causal = s.causal;
   options.mask.window = s.window;

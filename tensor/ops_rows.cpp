@@ -1,4 +1,6 @@
 // Functions along one axis: softmax, normalisation, cross-entropy.
+#include <cmath>
+
 #include "tensor/checks.h"
 
 namespace heed {
@@ -107,6 +109,19 @@ void check_targets(const Tensor& logits, const Tensor& target, const CrossEntrop
   }
 }
 
+// NaN is named where it enters, and not found in every weight a step later.
+void check_losses(const Tensor& losses, const Tensor& logits) {
+  if (!losses.device().on_host()) return;
+  const std::vector<double> values = losses.to_vector<double>();
+  for (size_t row = 0; row < values.size(); row++) {
+    if (!std::isnan(values[row])) continue;
+    const std::vector<double> x = logits.select(0, static_cast<int64_t>(row)).to_vector<double>();
+    size_t c = 0;
+    while (c + 1 < x.size() && std::isfinite(x[c])) c++;
+    throw NumericError(text("cross_entropy: the loss is NaN in row ", row, ", where ", operand(0, "logits", logits.shape()), " have ", x[c], " for class ", c));
+  }
+}
+
 }  // namespace
 
 CrossEntropyResult cross_entropy_rows(const Tensor& input, const Tensor& target, const CrossEntropySettings& settings) {
@@ -129,6 +144,7 @@ CrossEntropyResult cross_entropy_rows(const Tensor& input, const Tensor& target,
   CrossEntropyResult r{Tensor(rows, logits.dtype(), logits.device()), Tensor(rows, logits.dtype(), logits.device()),
                        Tensor(rows, logits.dtype(), logits.device())};
   logits.device().cross_entropy(r.loss.view(), r.weight.view(), r.lse.view(), logits.view(), target.view(), options_of(settings));
+  check_losses(r.loss, logits);
   return r;
 }
 

@@ -16,20 +16,22 @@ constexpr size_t kLineWidth = 75;
 
 struct Format {
   bool integer = false, scientific = false;
-  int digits = 0, width = 0;
+  int digits = 0, width = 0;  // after the point; of a whole number, padded on the left
+  size_t exponent_digits = 2;
 
   std::string operator()(double value) const {
-    char buffer[64];
     if (std::isnan(value)) return "nan";
     if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-    if (integer) {
-      std::snprintf(buffer, sizeof buffer, "%.0f", value);
-    } else if (scientific) {
-      std::snprintf(buffer, sizeof buffer, "%.*e", digits, value);
-    } else {
-      std::snprintf(buffer, sizeof buffer, "%.*f%s", digits, value, digits ? "" : ".");
+    char buffer[512];
+    std::snprintf(buffer, sizeof buffer, integer ? "%.*f" : scientific ? "%#.*e" : "%#.*f", digits, value);
+    std::string out = buffer;
+    if (scientific) {
+      const size_t exponent = out.find('e') + 2;  // behind its sign
+      out.insert(exponent, exponent_digits - std::min(exponent_digits, out.size() - exponent), '0');
+    } else if (!integer) {
+      for (size_t i = out.size() - 1; out[i] == '0'; i--) out[i] = ' ';  // 0.25 and not 0.2500, but as wide
     }
-    return buffer;
+    return out;
   }
 };
 
@@ -52,8 +54,15 @@ Format choose_format(const std::vector<double>& values, bool integer, int precis
       if (!std::isfinite(value)) continue;
       std::string digits = most(value);
       digits = digits.substr(digits.find('.') + 1, static_cast<size_t>(precision));
-      const size_t last = digits.find_last_not_of('0');
+      const size_t last = digits.find_last_not_of("0 ");
       format.digits = std::max(format.digits, last == std::string::npos ? 0 : static_cast<int>(last) + 1);
+    }
+  }
+  if (format.scientific) {
+    for (double value : values) {
+      const std::string out = format(value);
+      if (std::isfinite(value))
+        format.exponent_digits = std::max(format.exponent_digits, out.size() - out.find('e') - 2);
     }
   }
   for (double value : values) format.width = std::max(format.width, static_cast<int>(format(value).size()));
@@ -97,9 +106,11 @@ void write(std::string& out, const Tensor& x, bool shorten, const Format& format
   bool first = true;
   for (int64_t i : positions(x.size(0), shorten)) {
     const size_t width = i < 0 ? 3 : static_cast<size_t>(format.width);
-    if (!first && !last_axis) out += std::string(static_cast<size_t>(x.rank() - 1), '\n') + std::string(indent + 1, ' ');
+    if (!first && !last_axis)
+      out += std::string(static_cast<size_t>(x.rank() - 1), '\n') + std::string(indent + 1, ' ');
     if (!first && last_axis) {
       const bool wrap = column + 1 + width > kLineWidth;
+      while (wrap && out.back() == ' ') out.pop_back();
       out += wrap ? '\n' + std::string(indent + 1, ' ') : " ";
       column = wrap ? indent + 1 : column + 1;
     }
@@ -123,6 +134,8 @@ std::string Tensor::to_string(int precision) const {
   collect(*this, shorten, values);
   const Format format = choose_format(values, dtype_ == DType::i32, precision);
   std::string out;
+  if (rank() == 0 && format.digits == 0 && !format.scientific && !format.integer && std::isfinite(item()))
+    return format(item()) + "0";
   write(out, *this, shorten, format, 0);
   return out;
 }

@@ -97,8 +97,8 @@ int64_t checked_numel(const char* op, const Shape& shape) {
   int64_t n = 1;
   for (int64_t size : shape) {
     if (size < 0) throw ShapeError(text(op, ": a size is negative in shape ", shape));
-    if (__builtin_mul_overflow(n, size, &n) || n > (int64_t{1} << 62)) {
-      throw ShapeError(text(op, ": shape ", shape, " has more than 2^62 elements"));
+    if (__builtin_mul_overflow(n, size, &n) || n > (int64_t{1} << 56)) {
+      throw ShapeError(text(op, ": shape ", shape, " has more than 2^56 elements"));
     }
   }
   return n;

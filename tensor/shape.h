@@ -60,7 +60,7 @@ bool broadcastable_to(const Shape& from, const Shape& to);
 // Strides with which a tensor of shape `from` reads as one of shape `to` (0 along repeated axes).
 Strides broadcast_strides(const Shape& from, const Strides& strides, const Shape& to);
 
-// The product, checked: ShapeError on a negative size or more than 2^62 elements.
+// The product, checked: ShapeError on a negative size or more than 2^56 elements (so that bytes are countable too).
 int64_t checked_numel(const char* op, const Shape& shape);
 
 }  // namespace heed

@@ -35,9 +35,14 @@ Tensor::Tensor(const Shape& shape, DType dtype, Device& device)
 
 int64_t Tensor::size(int axis) const { return shape_[normalize_axis("size", axis, rank())]; }
 
+Storage& Tensor::storage() const {
+  if (!storage_) throw UsageError("tensor: it is undefined");
+  return *storage_;
+}
+
 void Tensor::wrote(const char* op, Site at) {
-  storage_->version++;
-  storage_->writer = {op, at};
+  storage().version++;
+  storage().writer = {op, at};
 }
 
 // ---- elements on the host
@@ -171,6 +176,7 @@ namespace {
 
 // An operand of an in-place write: same dtype, broadcast to the target, and not an overlapping other view of it.
 Tensor in_place_operand(const char* op, const Tensor& target, const Tensor& b) {
+  if (!b.defined()) throw UsageError(text(op, ": the operand is undefined"));
   if (!computes(target.dtype()) || b.dtype() != target.dtype()) {
     throw DTypeError(text(op, ": dtypes ", name_of(target.dtype()), " and ", name_of(b.dtype()), " must be the same float type"));
   }

@@ -54,7 +54,7 @@ class Tensor {
   int64_t size(int axis) const;  // negative axes count from the end
   int64_t numel() const { return shape_.numel(); }
   DType dtype() const { return dtype_; }
-  Device& device() const { return storage_->device; }
+  Device& device() const { return storage().device; }
   bool contiguous() const { return is_contiguous(shape_, strides_); }
 
   // ---- elements on the host (they are fetched from a device that is not)
@@ -93,8 +93,8 @@ class Tensor {
   template <class T> const T* data() const;      // host devices, contiguous, dtype T; DeviceError, ShapeError, DTypeError
   template <class T> T* mutable_data(Site at = Site::here());
   void wrote(const char* op, Site at);           // records a write by hand
-  uint64_t version() const { return storage_->version; }
-  const Storage::Writer& last_writer() const { return storage_->writer; }
+  uint64_t version() const { return storage().version; }
+  const Storage::Writer& last_writer() const { return storage().writer; }
   bool shares_storage_with(const Tensor& other) const { return storage_ && storage_ == other.storage_; }
   long storage_owners() const { return storage_.use_count(); }
   bool owns_storage() const { return storage_owners() == 1; }  // no other tensor sees a write to this one
@@ -102,6 +102,7 @@ class Tensor {
  private:
   void* data_pointer() const { return storage_ ? static_cast<char*>(storage_->data) + offset_ * static_cast<int64_t>(size_of(dtype_)) : nullptr; }
   Tensor with(const Shape& shape, const Strides& strides, int64_t offset) const;
+  Storage& storage() const;  // UsageError if undefined
 
   std::shared_ptr<Storage> storage_;
   Shape shape_;
@@ -113,10 +114,16 @@ class Tensor {
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 // ---- creation
-Tensor tensor(double value);  // rank 0
-Tensor tensor(std::initializer_list<double> values);
-Tensor tensor(std::initializer_list<std::initializer_list<double>> values);
-Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<double>>> values);
+// Numbers as one writes them: tensor(2.5) has rank 0, tensor({1, 2}) is (2,), tensor({{1}, {2}}) is (2, 1), and so on. ShapeError if parts
+// of one level differ in shape.
+struct Entries {
+  Entries(double number) : number(number) {}
+  Entries(std::initializer_list<Entries> parts) : parts(parts), nested(true) {}
+  double number = 0;
+  std::vector<Entries> parts;
+  bool nested = false;
+};
+Tensor tensor(const Entries& entries);
 template <class T> Tensor from_vector(const std::vector<T>& values, const Shape& shape, DType dtype = default_dtype());
 Tensor indices(const std::vector<int32_t>& values);                      // i32, (n,)
 Tensor indices(const std::vector<int32_t>& values, const Shape& shape);  // i32
