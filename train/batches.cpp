@@ -25,13 +25,13 @@ std::span<const int32_t> EncodedTexts::ids(int64_t sample) const {
 }
 
 EncodedTexts encode(const std::vector<Example>& examples, const Vocabulary& vocabulary, int64_t max_length,
-                    Truncate truncate, bool class_token) {
+                    Truncate truncate) {
   EncodedTexts texts;
   Words scratch;
   std::vector<int32_t> ids;
   for (const Example& example : examples) {
     ids.clear();
-    vocabulary.encode(example.text, max_length, truncate, class_token, scratch, ids);
+    vocabulary.encode(example.text, max_length, truncate, scratch, ids);
     texts.add(ids, example.label);
   }
   return texts;

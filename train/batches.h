@@ -25,7 +25,7 @@ class EncodedTexts {
 };
 
 EncodedTexts encode(const std::vector<Example>& examples, const Vocabulary& vocabulary, int64_t max_length,
-                    Truncate truncate = Truncate::head, bool class_token = false);
+                    Truncate truncate = Truncate::head);
 
 // B texts padded to the length T of the longest.
 struct Batch {

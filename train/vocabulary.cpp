@@ -9,7 +9,7 @@ namespace heed::train {
 
 namespace {
 
-constexpr const char* kReservedNames[Vocabulary::kReserved] = {"<pad>", "<unk>", "<cls>"};
+constexpr const char* kReservedNames[Vocabulary::kReserved] = {"<pad>", "<unk>"};
 
 }  // namespace
 
@@ -88,25 +88,23 @@ std::vector<std::string> Vocabulary::words() const {
   return words;
 }
 
-std::vector<int32_t> Vocabulary::encode(std::string_view text, int64_t max_length, Truncate truncate,
-                                        bool class_token) const {
+std::vector<int32_t> Vocabulary::encode(std::string_view text, int64_t max_length, Truncate truncate) const {
   Words words;
   std::vector<int32_t> ids;
-  encode(text, max_length, truncate, class_token, words, ids);
+  encode(text, max_length, truncate, words, ids);
   return ids;
 }
 
-void Vocabulary::encode(std::string_view text, int64_t max_length, Truncate truncate, bool class_token, Words& scratch,
+void Vocabulary::encode(std::string_view text, int64_t max_length, Truncate truncate, Words& scratch,
                         std::vector<int32_t>& ids) const {
   if (max_length < 1) throw UsageError(heed::text("encode: max_length is ", max_length, ", must be at least 1"));
   scratch.clear();
   tokenize(text, scratch);
   const size_t n = scratch.size();
-  const Kept kept = kept_words(n, class_token ? max_length - 1 : max_length, truncate);
-  if (class_token) ids.push_back(kClass);
+  const Kept kept = kept_words(n, max_length, truncate);
   for (size_t i = 0; i < kept.head; i++) ids.push_back(id(scratch[i]));
   for (size_t i = n - kept.tail; i < n; i++) ids.push_back(id(scratch[i]));
-  if (n == 0 && (!class_token || max_length > 1)) ids.push_back(kUnknown);
+  if (n == 0) ids.push_back(kUnknown);
 }
 
 Vocabulary build_vocabulary(const std::vector<Example>& texts, int64_t max_size, int64_t min_count) {

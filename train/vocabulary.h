@@ -41,12 +41,12 @@ class WordCounts {
   Words scratch_;
 };
 
-// Id i stands for word(i): three reserved names, then words by descending frequency, equal ones in byte order. So the
+// Id i stands for word(i): two reserved names, then words by descending frequency, equal ones in byte order. So the
 // same texts give the same ids, in whatever order they are read.
 class Vocabulary {
  public:
-  static constexpr int32_t kPad = 0, kUnknown = 1, kClass = 2;  // <pad>, <unk>, <cls>
-  static constexpr int32_t kReserved = 3;
+  static constexpr int32_t kPad = 0, kUnknown = 1;  // <pad>, <unk>
+  static constexpr int32_t kReserved = 2;
 
   Vocabulary();  // the reserved names alone
 
@@ -62,13 +62,11 @@ class Vocabulary {
   int32_t id(std::string_view word) const;  // as the tokenizer wrote it; kUnknown if it is not here
   std::vector<std::string> words() const;   // all of them, to be saved
 
-  // The ids of a text, at least one and at most max_length: a text without words is one <unk>. With class_token, <cls>
-  // comes first and counts.
-  std::vector<int32_t> encode(std::string_view text, int64_t max_length, Truncate truncate = Truncate::head,
-                              bool class_token = false) const;
+  // The ids of a text, at least one and at most max_length: a text without words is one <unk>.
+  std::vector<int32_t> encode(std::string_view text, int64_t max_length, Truncate truncate = Truncate::head) const;
 
   // The same appended to `ids`; `scratch` is a buffer to be used again.
-  void encode(std::string_view text, int64_t max_length, Truncate truncate, bool class_token, Words& scratch,
+  void encode(std::string_view text, int64_t max_length, Truncate truncate, Words& scratch,
               std::vector<int32_t>& ids) const;
 
  private:

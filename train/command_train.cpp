@@ -1,0 +1,71 @@
+#include <cstdio>
+#include <iostream>
+
+#include "tensor/blas.h"
+#include "train/commands.h"
+#include "train/readers.h"
+#include "train/reviews.h"
+#include "train/terminal.h"
+#include "train/trainer.h"
+
+namespace heed::train {
+
+TrainOptions defaults_for(const std::string& data) {
+  TrainOptions o;
+  if (data == "reviews") {
+    o.network.embed_dim = o.network.hidden_dim = 64;
+    o.network.heads = 8, o.network.ffn_dim = 128;
+    o.network.positions = nn::Positions::learned;
+    o.network.dropout = 0.05;
+    o.epochs = 25, o.lr = 3e-3;
+    return o;
+  }
+  o.max_length = 256;
+  return o;
+}
+
+void prepare(const std::string& device_name, int threads) {
+  for (const std::string& warning : set_threads(threads)) std::cerr << "heed: " << warning << '\n';
+  check_blas();
+  set_default_device(device(device_name));
+}
+
+namespace {
+
+TextDataset read_data(const TrainOptions& options) {
+  if (options.data == "reviews") return built_in_reviews(1);
+  std::vector<std::string> warnings;
+  TextDataset dataset = read_text_dataset(options.data, options.validation_share, options.seed, &warnings);
+  for (const std::string& warning : warnings) std::cerr << "heed: " << warning << '\n';
+  return dataset;
+}
+
+void print_epoch(const EpochRecord& r, bool best) {
+  std::printf("epoch %2lld   loss %.4f   accuracy %.4f   validation loss %.4f   accuracy %.4f%s   lr %.2g   %.1f s\n", static_cast<long long>(r.epoch),
+              r.train_loss, r.train_accuracy, r.validation_loss, r.validation_accuracy, best ? " *" : "  ", r.lr, r.seconds);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void train_command(const TrainOptions& options) {
+  Trainer trainer(options, read_data(options));
+  const TextDataset& data = trainer.dataset();
+  std::printf("%s: %zu training, %zu validation, %zu test texts; classes:", data.name.c_str(), data.train.size(), data.validation.size(), data.test.size());
+  for (const std::string& name : data.classes) std::printf(" %s", name.c_str());
+  std::printf("\nmodel: %lld words, %lld parameters, on %s\n", static_cast<long long>(trainer.model().vocabulary.size()),
+              static_cast<long long>(trainer.model().network->parameter_count()), default_device().name().c_str());
+  trainer.on_epoch = print_epoch;
+  trainer.run();
+
+  // The test set is read once, when validation has chosen the model.
+  TextModel& model = trainer.model();
+  std::printf("best epoch: %lld; written to %s\n", static_cast<long long>(trainer.best_epoch()), options.out.c_str());
+  if (!data.test_new.empty()) {
+    std::printf("accuracy on new templates %.4f\n", evaluate(model, model.encode(data.test_new)).confusion.accuracy());
+  }
+  const Metrics test = evaluate(model, model.encode(data.test));
+  std::printf("test accuracy %.4f\n", test.confusion.accuracy());
+}
+
+}  // namespace heed::train

@@ -1,0 +1,21 @@
+// What a run leaves to be read: log.csv, log.jsonl and curve.svg, rewritten after every epoch.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace heed::train {
+
+struct EpochRecord {
+  int64_t epoch = 0;  // 1, 2, ...
+  int64_t steps = 0;  // training steps since the start of the run
+  double train_loss = 0, train_accuracy = 0, validation_loss = 0, validation_accuracy = 0;
+  double lr = 0;         // of the last step
+  double grad_norm = 0;  // mean over the epoch, before clipping
+  double seconds = 0;    // of training and validation
+};
+
+void write_logs(const std::string& folder, const std::vector<EpochRecord>& records);
+// The records of a log.jsonl, for a run that is resumed; the first `epochs` of them.
+std::vector<EpochRecord> read_log(const std::string& folder, int64_t epochs);
+
+}  // namespace heed::train

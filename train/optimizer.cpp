@@ -1,0 +1,187 @@
+#include "train/optimizer.h"
+
+#include <cmath>
+
+namespace heed::train {
+
+std::vector<ParameterGroup> decay_groups(const std::vector<Variable>& parameters, double weight_decay) {
+  std::vector<ParameterGroup> groups(2);
+  groups[0].weight_decay = weight_decay;
+  for (const Variable& p : parameters) groups[p.rank() >= 2 ? 0 : 1].parameters.push_back(p);
+  return groups;
+}
+
+// ---- what all optimizers share
+
+Optimizer::Optimizer(const std::vector<ParameterGroup>& groups, double lr, std::vector<std::string> moment_names)
+    : moment_names_(std::move(moment_names)), lr_(lr) {
+  for (const ParameterGroup& group : groups) {
+    for (const Variable& p : group.parameters) {
+      Slot slot{p, group.weight_decay, 0, {}};
+      for (size_t i = 0; i < moment_names_.size(); i++) slot.moments.push_back(zeros_like(p.value()));
+      slots_.push_back(slot);
+    }
+  }
+}
+
+void Optimizer::step() {
+  for (Slot& slot : slots_) {
+    const Gradient& gradient = slot.parameter.gradient();
+    if (!gradient.defined()) continue;
+    slot.steps++;
+    update(slot, gradient);
+  }
+}
+
+void Optimizer::zero_grad() {
+  for (Slot& slot : slots_) slot.parameter.zero_grad();
+}
+
+std::map<std::string, Tensor> Optimizer::state() const {
+  std::map<std::string, Tensor> out;
+  for (const Slot& slot : slots_) {
+    const std::string& path = slot.parameter.name();
+    out[path + "/steps"] = indices({static_cast<int32_t>(slot.steps)});
+    for (size_t i = 0; i < moment_names_.size(); i++) out[path + "/" + moment_names_[i]] = slot.moments[i];
+  }
+  return out;
+}
+
+void Optimizer::load_state(const std::map<std::string, Tensor>& state) {
+  std::string faults;
+  for (const auto& [name, expected] : this->state()) {
+    const auto found = state.find(name);
+    if (found == state.end()) {
+      faults += "\n  missing: " + name;
+    } else if (!(found->second.shape() == expected.shape())) {
+      faults += text("\n  ", name, " is ", found->second.shape(), ", expected ", expected.shape());
+    }
+  }
+  if (!faults.empty()) throw FileError(std::string(name()) + ": the saved state does not fit these parameters:" + faults);
+  for (Slot& slot : slots_) {
+    const std::string& path = slot.parameter.name();
+    slot.steps = static_cast<int64_t>(state.at(path + "/steps").item());
+    for (size_t i = 0; i < moment_names_.size(); i++) slot.moments[i].copy_(state.at(path + "/" + moment_names_[i]));
+  }
+}
+
+// ---- SGD
+
+SGD::SGD(const std::vector<ParameterGroup>& groups, double lr, SGDOptions options)
+    : Optimizer(groups, lr, options.momentum != 0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{}), options_(options) {
+  if (options.nesterov && (options.momentum <= 0 || options.dampening != 0)) {
+    throw UsageError("sgd: Nesterov needs a momentum above 0 and no dampening");
+  }
+}
+
+void SGD::update(Slot& slot, const Gradient& gradient) {
+  Tensor p = slot.parameter.value(), g = gradient.dense();
+  if (slot.weight_decay != 0) g = g + p * slot.weight_decay;
+  if (options_.momentum != 0) {
+    Tensor& b = slot.moments[0];
+    if (slot.steps == 1) {
+      b.copy_(g);
+    } else {
+      b.affine_(options_.momentum, 0).add_(g * (1 - options_.dampening));
+    }
+    g = options_.nesterov ? g + b * options_.momentum : b;
+  }
+  p.add_(g * -lr());
+}
+
+// ---- Adam
+
+Adam::Adam(const std::vector<ParameterGroup>& groups, double lr, AdamSettings settings)
+    : Optimizer(groups, lr, {"exp_avg", "exp_avg_sq"}), settings_(settings) {}
+
+namespace {
+
+// Which row of a row-sparse gradient belongs to each row of the table, -1: none.
+Tensor row_numbers(const Tensor& ids, int64_t table_rows) {
+  std::vector<int32_t> rows(static_cast<size_t>(table_rows), -1);
+  int32_t number = 0;
+  for (int32_t id : ids.to_vector<int32_t>()) rows[static_cast<size_t>(id)] = number++;
+  return indices(rows).to(ids.device());
+}
+
+}  // namespace
+
+void Adam::update(Slot& slot, const Gradient& gradient) {
+  Tensor p = slot.parameter.value(), g, rows;
+  if (gradient.is_rows()) {
+    const Rows unique = coalesce(gradient.rows());
+    g = unique.values;
+    rows = row_numbers(unique.indices, p.size(0));
+  } else {
+    g = gradient.dense().to_contiguous();
+  }
+  const AdamOptions options{lr(),      settings_.beta1,     settings_.beta2, settings_.eps, slot.weight_decay, settings_.decoupled,
+                            slot.steps, 1};
+  p.device().adam(p.view(), slot.moments[0].view(), slot.moments[1].view(), g.view(), rows.view(), options);
+  p.wrote(name(), Site::here());
+}
+
+// ---- RMSprop
+
+RMSprop::RMSprop(const std::vector<ParameterGroup>& groups, double lr, RMSpropOptions options)
+    : Optimizer(groups, lr, {"square_avg", "grad_avg", "momentum"}), options_(options) {}
+
+void RMSprop::update(Slot& slot, const Gradient& gradient) {
+  Tensor p = slot.parameter.value(), g = gradient.dense();
+  if (slot.weight_decay != 0) g = g + p * slot.weight_decay;
+  Tensor &v = slot.moments[0], &mean = slot.moments[1], &b = slot.moments[2];
+  v.affine_(options_.alpha, 0).add_(g * g * (1 - options_.alpha));
+  Tensor second = v;
+  if (options_.centered) {
+    mean.affine_(options_.alpha, 0).add_(g * (1 - options_.alpha));
+    second = v - mean * mean;
+  }
+  Tensor direction = g / (sqrt(second) + options_.eps);
+  if (options_.momentum != 0) direction = b.affine_(options_.momentum, 0).add_(direction);
+  p.add_(direction * -lr());
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const std::string& name, const std::vector<Variable>& parameters, double lr, double weight_decay,
+                                          double momentum) {
+  const std::vector<ParameterGroup> groups = decay_groups(parameters, weight_decay);
+  if (name == "sgd") return std::make_unique<SGD>(groups, lr, SGDOptions{.momentum = momentum});
+  if (name == "adam") return std::make_unique<Adam>(groups, lr);
+  if (name == "adamw") return std::make_unique<Adam>(groups, lr, AdamSettings{.decoupled = true});
+  if (name == "rmsprop") return std::make_unique<RMSprop>(groups, lr, RMSpropOptions{.momentum = momentum});
+  throw UsageError("optimizer: there is no \"" + name + "\"; heed has sgd, adam, adamw, rmsprop");
+}
+
+// ---- clipping
+
+namespace {
+
+Tensor values_of(const Gradient& gradient) { return gradient.is_rows() ? coalesce(gradient.rows()).values : gradient.dense(); }
+
+}  // namespace
+
+double grad_norm(const std::vector<Variable>& parameters) {
+  double squares = 0;
+  for (const Variable& p : parameters) {
+    if (p.gradient().defined()) squares += sum_of_squares(values_of(p.gradient()));
+  }
+  return std::sqrt(squares);
+}
+
+double clip_grad_norm(const std::vector<Variable>& parameters, double max_norm) {
+  const double norm = grad_norm(parameters);
+  if (!std::isfinite(norm)) {
+    for (const Variable& p : parameters) {
+      if (p.gradient().defined() && !std::isfinite(sum_of_squares(values_of(p.gradient())))) {
+        throw NumericError("clip_grad_norm: the gradient of \"" + p.name() + "\" holds NaN or infinity; no step should be taken with it");
+      }
+    }
+    throw NumericError("clip_grad_norm: the norm of all gradients overflows");
+  }
+  if (norm > max_norm) {
+    const double factor = max_norm / (norm + 1e-6);
+    for (Variable p : parameters) p.scale_gradient(factor);
+  }
+  return norm;
+}
+
+}  // namespace heed::train

@@ -1,0 +1,44 @@
+// Everything that decides a training run. The defaults are those for the built-in reviews; defaults_for gives those for other data.
+#pragma once
+#include <string>
+
+#include "nn/text_classifier.h"
+#include "train/vocabulary.h"
+
+namespace heed::train {
+
+struct TrainOptions {
+  // data
+  std::string data = "reviews";  // "reviews", a folder or a file
+  int64_t limit = 0;             // use only this many training texts; 0: all
+  int64_t max_length = 64;       // tokens of a text
+  std::string truncate = "head";
+  int64_t vocab = 20000;
+  int64_t min_count = 1;
+  double validation_share = 0.1;  // drawn from the training texts where the data has no split of its own
+  // model
+  std::string model = "full";  // or "printed"
+  nn::TextClassifierOptions network;
+  // optimisation
+  int64_t epochs = 6;
+  int64_t batch = 32;
+  std::string optimizer = "adamw";
+  double lr = 1e-3;
+  double momentum = 0.9;  // sgd and rmsprop
+  double weight_decay = 0.01;
+  std::string schedule = "one_cycle";
+  double warmup = 0.1;  // cosine: share of all steps
+  double clip = 1;      // largest norm of all gradients; 0: no clipping
+  double label_smoothing = 0;
+  int64_t patience = 0;  // stop after this many epochs without a better validation accuracy; 0: never
+  // run
+  std::string out = "runs/latest";
+  bool resume = false;
+  std::string device = "cpu";
+  int threads = 0;  // 0: all cores
+  uint64_t seed = 1;
+};
+
+TrainOptions defaults_for(const std::string& data);
+
+}  // namespace heed::train
