@@ -15,7 +15,8 @@ BLAS_LIBS ?= -L$(BLAS_DIR) -Wl,-rpath,$(BLAS_DIR) -lopenblas
 BLAS_INCLUDES ?= -I/usr/include/$(TRIPLET)/openblas-openmp
 
 MAKEFLAGS += -j$(shell nproc)
-OPTIMIZE  ?= -O3 $(MARCH)
+OPTIMIZE  ?= $(LEVEL) $(MARCH)
+LEVEL      = -O2
 CXXFLAGS  ?= -g1
 FLAGS     := -std=c++20 -Wall -Wextra -Wpedantic -fopenmp -I. $(BLAS_INCLUDES)
 COMPILE    = $(CXX) $(FLAGS) $(OPTIMIZE) $(CXXFLAGS) $(SANITIZE) -MMD -MP -c $< -o $@
@@ -56,6 +57,10 @@ check-packages:
 $(BUILD)/%.o: %.cpp | check-packages
 	@mkdir -p $(@D)
 	$(COMPILE)
+
+# Where the time goes is compiled hard; what only reads a command line, JSON or a test table is compiled fast.
+$(call object, $(wildcard tensor/cpu_*.cpp)): LEVEL = -O3
+$(call object, $(PROGRAM_SOURCES) $(TEST_SOURCES) train/log.cpp train/safetensors_header.cpp): LEVEL = -O1
 
 $(BUILD)/libheed.a: $(call object, $(LIBRARY_SOURCES))
 	@rm -f $@

@@ -333,10 +333,12 @@ TEST_CASE("reference: dropout decides by coordinates") {
   device().dropout(part, third, {0.5, 99, 2});
   check(part, Values(y.data.begin() + 160, y.data.end()));
 
-  F64 swapped({5, 4}), matrix({4, 5}, Values(x.data.begin(), x.data.begin() + 20)), result({4, 5});
+  // The rows of a matrix are samples; strides do not matter.
+  F64 swapped({5, 3}), matrix({3, 5}, Values(x.data.begin(), x.data.begin() + 15)), result({3, 5}), samples({3, 1, 5}, Values(x.data.begin(), x.data.begin() + 15)), same({3, 1, 5});
   device().copy(transpose(swapped, 0, 1), matrix);
-  device().dropout(result, transpose(swapped, 0, 1), half);  // a matrix has lead 0; strides do not matter
-  check(result, Values(y.data.begin(), y.data.begin() + 20));
+  device().dropout(result, transpose(swapped, 0, 1), half);
+  device().dropout(same, samples, half);
+  check(result, same.data);
 
   device().dropout(y, x, none);
   check(y, x.data);

@@ -168,66 +168,62 @@ TEST_CASE("vocabulary: by descending count, equal ones in byte order, whatever t
   const auto texts = examples({"b b b a a c", "c d e e \u00e9"});
   auto reversed = texts;
   std::reverse(reversed.begin(), reversed.end());
-  const std::vector<std::string> expected{"<pad>", "<unk>", "<cls>", "b", "a", "c", "e", "d", "\u00e9"};
+  const std::vector<std::string> expected{"<pad>", "<unk>", "b", "a", "c", "e", "d", "\u00e9"};
   CHECK(build_vocabulary(texts, 100, 1).words() == expected);
   CHECK(build_vocabulary(reversed, 100, 1).words() == expected);
-  CHECK(build_vocabulary(texts, 100, 2).size() == 7);
+  CHECK(build_vocabulary(texts, 100, 2).size() == 6);
   CHECK(build_vocabulary(texts, 5, 1).words() == std::vector<std::string>(expected.begin(), expected.begin() + 5));
-  CHECK(build_vocabulary(texts, 3, 1).size() == 3);
-  CHECK(build_vocabulary({}).size() == 3);
-  CHECK_THROWS_AS(build_vocabulary(texts, 2, 1), UsageError);
+  CHECK(build_vocabulary(texts, 2, 1).size() == 2);
+  CHECK(build_vocabulary({}).size() == 2);
+  CHECK_THROWS_AS(build_vocabulary(texts, 1, 1), UsageError);
 
   const Vocabulary vocabulary = build_vocabulary(texts, 100, 1);
-  CHECK(vocabulary.word(4) == "a");
-  CHECK(vocabulary.id("a") == 4);
+  CHECK(vocabulary.word(3) == "a");
+  CHECK(vocabulary.id("a") == 3);
   CHECK(vocabulary.id("zebra") == Vocabulary::kUnknown);
-  CHECK_THROWS_AS(vocabulary.word(9), IndexError);
+  CHECK_THROWS_AS(vocabulary.word(8), IndexError);
   CHECK_THROWS_AS(vocabulary.word(-1), IndexError);
 }
 
 TEST_CASE("vocabulary: text cannot spell a reserved name; endless words are not counted") {
   WordCounts counts;
-  counts.add("<pad> <unk> <cls> pad " + std::string(101, 'x') + " " + std::string(100, 'y'));
-  CHECK(counts.total() == 6);
-  CHECK(counts.size() == 4);
+  counts.add("<pad> <unk> pad " + std::string(101, 'x') + " " + std::string(100, 'y'));
+  CHECK(counts.total() == 5);
+  CHECK(counts.size() == 3);
   const Vocabulary vocabulary(counts, 100, 1);
   CHECK(vocabulary.words() ==
-        std::vector<std::string>{"<pad>", "<unk>", "<cls>", "pad", "cls", "unk", std::string(100, 'y')});
-  CHECK(vocabulary.encode("<pad>", 9) == Ids{3});
+        std::vector<std::string>{"<pad>", "<unk>", "pad", "unk", std::string(100, 'y')});
+  CHECK(vocabulary.encode("<pad>", 9) == Ids{2});
 }
 
 TEST_CASE("vocabulary: a saved list comes back, a damaged one is refused") {
   const Vocabulary vocabulary = build_vocabulary(examples({"good bad good"}), 100, 1);
   const Vocabulary again(vocabulary.words(), "model.safetensors");
   CHECK(again.words() == vocabulary.words());
-  CHECK(again.id("bad") == 4);
+  CHECK(again.id("bad") == 3);
 
   const auto refused = [](const std::vector<std::string>& words) {
     return message_of([&] { Vocabulary(words, "m"); });
   };
   CHECK(refused({}) == "m: word 0 of the vocabulary must be <pad>, found the end of the list");
-  CHECK(refused({"<pad>", "<unk>"}) == "m: word 2 of the vocabulary must be <cls>, found the end of the list");
-  CHECK(refused({"<pad>", "a", "<cls>"}) == "m: word 1 of the vocabulary must be <unk>, found \"a\"");
-  CHECK(refused({"<pad>", "<unk>", "<cls>", "a", "b", "a"}) == "m: words 3 and 5 of the vocabulary are both \"a\"");
-  CHECK(refused({"<pad>", "<unk>", "<cls>", "<pad>"}) == "m: words 0 and 3 of the vocabulary are both \"<pad>\"");
-  CHECK(refused({"<pad>", "<unk>", "<cls>", ""}) == "m: word 3 of the vocabulary is empty");
+  CHECK(refused({"<pad>"}) == "m: word 1 of the vocabulary must be <unk>, found the end of the list");
+  CHECK(refused({"<pad>", "a"}) == "m: word 1 of the vocabulary must be <unk>, found \"a\"");
+  CHECK(refused({"<pad>", "<unk>", "a", "b", "a"}) == "m: words 2 and 4 of the vocabulary are both \"a\"");
+  CHECK(refused({"<pad>", "<unk>", "<pad>"}) == "m: words 0 and 2 of the vocabulary are both \"<pad>\"");
+  CHECK(refused({"<pad>", "<unk>", ""}) == "m: word 2 of the vocabulary is empty");
 }
 
 TEST_CASE("encode: truncation, unknown words, texts without words") {
   const Vocabulary vocabulary =
-      build_vocabulary(examples({"a a a a a b b b b c c c d d e"}), 100, 1);  // a = 3 ... e = 7
+      build_vocabulary(examples({"a a a a a b b b b c c c d d e"}), 100, 1);  // a = 2 ... e = 6
   const std::string text = "A b c d e";
-  CHECK(vocabulary.encode(text, 9) == Ids{3, 4, 5, 6, 7});
-  CHECK(vocabulary.encode(text, 3) == Ids{3, 4, 5});
-  CHECK(vocabulary.encode(text, 3, Truncate::tail) == Ids{5, 6, 7});
-  CHECK(vocabulary.encode(text, 3, Truncate::head_tail) == Ids{3, 4, 7});
-  CHECK(vocabulary.encode(text, 5, Truncate::head_tail) == Ids{3, 4, 5, 6, 7});
-  CHECK(vocabulary.encode(text, 3, Truncate::head, true) == Ids{2, 3, 4});
-  CHECK(vocabulary.encode(text, 1, Truncate::tail, true) == Ids{2});
-  CHECK(vocabulary.encode("a zebra", 9) == Ids{3, 1});
+  CHECK(vocabulary.encode(text, 9) == Ids{2, 3, 4, 5, 6});
+  CHECK(vocabulary.encode(text, 3) == Ids{2, 3, 4});
+  CHECK(vocabulary.encode(text, 3, Truncate::tail) == Ids{4, 5, 6});
+  CHECK(vocabulary.encode(text, 3, Truncate::head_tail) == Ids{2, 3, 6});
+  CHECK(vocabulary.encode(text, 5, Truncate::head_tail) == Ids{2, 3, 4, 5, 6});
+  CHECK(vocabulary.encode("a zebra", 9) == Ids{2, 1});
   CHECK(vocabulary.encode(" <br /> ", 9) == Ids{1});
-  CHECK(vocabulary.encode("", 9, Truncate::head, true) == Ids{2, 1});
-  CHECK(vocabulary.encode("", 1, Truncate::head, true) == Ids{2});
   CHECK_THROWS_AS(vocabulary.encode(text, 0), UsageError);
 }
 

@@ -1,0 +1,104 @@
+// Why attention? Four models read the same film reviews, in which no word alone gives the verdict away: "not a dull moment", "the cast is
+// wonderful, but the film is a bore", "my brother loved it; I fell asleep".
+//
+//   word counts           logistic regression: every word has a weight, the weights are added
+//   mean of embeddings    every word has a vector; the mean of the vectors is classified
+//   printed classifier    the article's model: words exchange information, but nobody knows where a word stands
+//   full classifier       positions, residuals, LayerNorm and a feed-forward network around the attention
+//
+// Each is trained for six epochs; the epoch that is best on the validation reviews is then tested, once, on unseen reviews and on reviews
+// written with sentence patterns that were never trained on.
+//
+// Output:
+//   (to be filled in by the real run)
+#include <cstdio>
+#include <functional>
+
+#include "autograd/ops.h"
+#include "nn/text_classifier.h"
+#include "train/batches.h"
+#include "train/optimizer.h"
+#include "train/reviews.h"
+#include "train/schedule.h"
+#include "train/text_model.h"
+
+using namespace heed;
+using namespace heed::train;
+
+using Forward = std::function<Variable(const Tensor& ids, const Tensor& lengths)>;  // (B, T), (B,) -> logits (B, 2)
+
+double accuracy(const Forward& forward, const EncodedTexts& texts) {
+  const NoGrad scope;
+  Batches batches(texts, 100, Batches::Order::by_length);
+  double right = 0;
+  for (Batch b; batches.next(b);) {
+    const Tensor predicted = argmax(forward(ids_of(b), lengths_of(b)).value(), 1).to(DType::f32);
+    right += sum(eq(predicted, from_vector(b.labels, {b.size}, DType::f32))).item();
+  }
+  return 100 * right / static_cast<double>(texts.size());
+}
+
+struct Reviews {
+  EncodedTexts train, validation, test, test_new;
+};
+
+void compare(const char* name, nn::Module& model, const Forward& forward, const Reviews& reviews, double lr) {
+  const int64_t epochs = 6;
+  Adam optimizer({{model.variables(), 0}}, lr);
+  double best = -1, test = 0, test_new = 0;
+  std::map<std::string, Tensor> chosen;
+  Batches batches(reviews.train, 32, Batches::Order::shuffled, 1);
+  for (int64_t step = 0; batches.epoch() < epochs;) {
+    model.train();
+    for (Batch b; batches.next(b); step++) {
+      set_dropout_stream(1, static_cast<uint64_t>(step));
+      const Variable loss = cross_entropy(forward(ids_of(b), lengths_of(b)), indices(b.labels));
+      optimizer.zero_grad();
+      loss.backward();
+      clip_grad_norm(model.variables(), 1);
+      optimizer.set_lr(scheduled_lr({.kind = "one_cycle", .lr = lr, .total_steps = epochs * batches.per_epoch()}, step));
+      optimizer.step();
+    }
+    model.eval();
+    const double validation = accuracy(forward, reviews.validation);
+    if (validation <= best) continue;
+    best = validation;
+    for (const auto& [path, weight] : model.state()) chosen[path] = weight.contiguous_copy();
+  }
+  model.load_state(chosen);
+  test = accuracy(forward, reviews.test), test_new = accuracy(forward, reviews.test_new);
+  std::printf("%-20s %10lld %11.1f %9.1f %14.1f\n", name, static_cast<long long>(model.parameter_count()), best, test, test_new);
+}
+
+int main() {
+  const TextDataset data = built_in_reviews();
+  const Vocabulary vocabulary = build_vocabulary(data.train, 20000, 1);
+  const auto encoded = [&](const std::vector<Example>& examples) { return encode(examples, vocabulary, 64); };
+  const Reviews reviews{encoded(data.train), encoded(data.validation), encoded(data.test), encoded(data.test_new)};
+  Random random(1);
+  std::printf("%-20s %10s %11s %9s %14s\n", "model", "parameters", "validation", "test", "new patterns");
+
+  struct WordCounts : nn::Module {  // a weight for each word and class
+    Variable weight, bias;
+    WordCounts(int64_t words) : weight(parameter("weight", zeros({words, 2}))), bias(parameter("bias", zeros({2}))) {}
+  } counts(vocabulary.size());
+  compare("word counts", counts, [&](const Tensor& ids, const Tensor& lengths) {
+    const Tensor n = lengths.to(DType::f32).unsqueeze(1);  // a sum is the mean times the length
+    return nn::masked_mean(embedding(counts.weight, ids), lengths) * Variable(n) + counts.bias;
+  }, reviews, 0.01);
+
+  nn::TextClassifierOptions options{.vocab_size = vocabulary.size(), .embed_dim = 64, .hidden_dim = 64, .ffn_dim = 128};
+  struct MeanOfEmbeddings : nn::Module {
+    nn::Embedding embedding;
+    nn::Linear fc;
+    MeanOfEmbeddings(int64_t words, Random& random) : embedding(words, 64, random), fc(64, 2, random) { child("embedding", embedding), child("fc", fc); }
+  } mean(vocabulary.size(), random);
+  compare("mean of embeddings", mean, [&](const Tensor& ids, const Tensor& lengths) { return mean.fc.forward(nn::masked_mean(mean.embedding.forward(ids), lengths)); },
+          reviews, 0.003);
+
+  for (bool printed : {true, false}) {
+    options.printed = printed;
+    nn::TextClassifier model(options, random);
+    compare(printed ? "printed classifier" : "full classifier", model, [&](const Tensor& ids, const Tensor& lengths) { return model.forward(ids, lengths); }, reviews, 0.002);
+  }
+}

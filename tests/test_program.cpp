@@ -1,0 +1,153 @@
+// The heed program as a user meets it: exit statuses, what goes where, and one sentence for every mistake.
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <vector>
+
+#include "tests/temporary_folder.h"
+
+namespace {
+
+const heed::tests::TemporaryFolder& folder() {
+  static const heed::tests::TemporaryFolder it;
+  return it;
+}
+
+struct Outcome {
+  int status;
+  std::string out, err;
+};
+
+std::string read(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The program beside this test, with the arguments as a shell reads them.
+Outcome run_heed(const std::string& arguments) {
+  const std::string program = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "heed").string();
+  const std::string out = folder().path + "/out", err = folder().path + "/err";
+  const int status = std::system((program + " " + arguments + " >" + out + " 2>" + err).c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(out), read(err)};
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string last_line(const std::string& text) {
+  const size_t end = text.find_last_not_of('\n');
+  const size_t begin = text.rfind('\n', end);
+  return text.substr(begin + 1, end - begin);
+}
+
+// A small model, trained once for all the tests here.
+const std::string& model() {
+  static const std::string path = [] {
+    const Outcome run = run_heed("train --limit 200 --epochs 1 --embed 16 --hidden 16 --heads 2 --ffn 16 --threads 1 --out " + folder().path + "/run");
+    INFO(run.err);
+    REQUIRE(run.status == 0);
+    REQUIRE(last_line(run.out).rfind("test accuracy 0.", 0) == 0);
+    REQUIRE(run.err.empty());  // no progress bar where stderr is no terminal
+    return folder().path + "/run/best.safetensors";
+  }();
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("program: predict answers from arguments and from standard input, as text and as JSON") {
+  Outcome run = run_heed("predict --model " + model() + " 'A fine film.' ''");
+  CHECK(run.status == 0);
+  CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 2);
+  CHECK(contains(run.out, "A fine film."));
+  std::ofstream(folder().path + "/lines") << "A fine film.\n\xff \"quoted\"\n";
+  run = run_heed("predict --json --model " + model() + " <" + folder().path + "/lines");
+  CHECK(run.status == 0);
+  CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 2);
+  CHECK(contains(run.out, "\"label\":"));
+  CHECK(contains(run.out, "\\\"quoted\\\""));
+  run = run_heed("predict --model " + model() + " </dev/null");
+  CHECK(run.status == 0);
+  CHECK(run.out.empty());
+}
+
+TEST_CASE("program: evaluate prints a table, or JSON") {
+  Outcome run = run_heed("evaluate --data reviews --model " + model());
+  CHECK(run.status == 0);
+  CHECK(contains(run.out, "macro F1"));
+  CHECK(last_line(run.out).rfind("accuracy 0.", 0) == 0);
+  run = run_heed("evaluate --json --data reviews --model " + model());
+  CHECK(contains(run.out, "\"macro_f1\":"));
+}
+
+TEST_CASE("program: attend draws in the terminal and as SVG, with the words on the axes") {
+  Outcome run = run_heed("attend --model " + model() + " 'not a dull film'");
+  CHECK(run.status == 0);
+  CHECK(contains(run.out, "head 1"));
+  CHECK(contains(run.out, "film"));
+  CHECK_FALSE(contains(run.out, "\033["));  // no colours where stdout is no terminal
+  const std::string svg = folder().path + "/heads.svg";
+  run = run_heed("attend --model " + model() + " 'not a dull film' --svg " + svg);
+  CHECK(run.status == 0);
+  CHECK(contains(read(svg), "<svg"));
+  CHECK(contains(read(svg), ">film<"));
+  run = run_heed("attend --layer 7 --model " + model() + " x");
+  CHECK(run.status == 2);
+  CHECK(contains(run.err, "layer 7"));
+}
+
+TEST_CASE("program: info lists the devices and checks the BLAS") {
+  const Outcome run = run_heed("info");
+  CHECK(run.status == 0);
+  for (const char* part : {"reference", "cpu", "threads", "OpenBLAS", "self-check"}) {
+    INFO(part);
+    CHECK(contains(run.out, part));
+  }
+}
+
+TEST_CASE("program: --resume goes on where a run ended") {
+  const std::string out = folder().path + "/resumed";
+  const std::string small = "train --limit 100 --embed 8 --hidden 8 --heads 2 --ffn 8 --threads 1 --out " + out;
+  CHECK(run_heed(small + " --epochs 1").status == 0);
+  const Outcome run = run_heed(small + " --epochs 2 --resume");
+  CHECK(run.status == 0);
+  CHECK(contains(run.out, "epoch  2"));
+  CHECK_FALSE(contains(run.out, "epoch  1 "));
+}
+
+TEST_CASE("program: wrong usage is 2, failed work is 1, each with one sentence on stderr") {
+  struct Row {
+    const char* arguments;
+    int status;
+    const char* says;
+  };
+  const std::string empty = folder().path + "/empty.tsv", text_file = folder().path + "/text.safetensors";
+  std::ofstream(empty).close();
+  std::ofstream(text_file) << "this is not a model";
+  const std::string no_data = "train --data " + folder().path + "/nothing", no_lines = "train --data " + empty;
+  const std::string not_a_model = "predict x --model " + text_file, no_folder = "train --limit 10 --out " + empty + "/run";
+  const std::vector<Row> rows = {{"", 2, "A subcommand is required"},
+                                 {"fly", 2, "fly"},
+                                 {"train --epochs 0", 2, "--epochs"},
+                                 {"train --positions spiral", 2, "spiral"},
+                                 {"train --heads 3", 2, "heads"},
+                                 {"train --device toaster", 1, "toaster"},
+                                 {"predict", 2, "--model"},
+                                 {"predict --model /nowhere/x x", 1, "/nowhere/x"},
+                                 {not_a_model.c_str(), 1, "text.safetensors"},
+                                 {no_data.c_str(), 1, "nothing"},
+                                 {no_lines.c_str(), 1, "empty.tsv"},
+                                 {no_folder.c_str(), 1, "empty.tsv/run"},
+                                 {"train --resume --out /nowhere", 1, "/nowhere"}};
+  for (const Row& row : rows) {
+    const Outcome run = run_heed(row.arguments);
+    INFO(row.arguments << "\n" << run.err);
+    CHECK(run.status == row.status);
+    CHECK(contains(run.err, row.says));
+    CHECK_FALSE(contains(run.err, "terminate called"));
+  }
+  for (const char* command : {"", "train", "evaluate", "predict", "attend", "info"}) CHECK(run_heed(std::string(command) + " --help").status == 0);
+}
