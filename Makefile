@@ -97,7 +97,7 @@ debug:
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 sanitize:
 	$(MAKE) BUILD=build/sanitize OPTIMIZE=-O1 SANITIZE="$(SANITIZERS)" build/sanitize/heed-tests build/sanitize/heed
-	build/sanitize/heed-tests
+	HEED_SANITIZE=1 build/sanitize/heed-tests
 
 SOURCES := $(wildcard */*.h */*.cpp autograd/*/*.h autograd/*/*.cpp)
 format:

@@ -21,12 +21,12 @@
 //   dy/db = 0.1050   by hand 0.1050
 //   the steps of the backward pass, last op first:
 //     tanh     receives 1
-//     affine   receives 0.42
+//     div      receives 0.42
 //     add      receives 0.105
 //     mul      receives 0.105
-//     leaf b   receives 0.105
-//     leaf w   receives 0.21
-//     leaf x   receives -0.315
+//     leaf   b receives 0.105
+//     leaf   w receives 0.21
+//     leaf   x receives -0.315
 #include <cmath>
 #include <cstdio>
 

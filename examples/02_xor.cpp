@@ -5,16 +5,16 @@
 // gradients, backward, and a small move of every parameter against its gradient.
 //
 // Output:
-//   step    0   loss 0.7284
-//   step  200   loss 0.0064
-//   step  400   loss 0.0022
-//   step  600   loss 0.0012
-//   step  800   loss 0.0008
-//   step 1000   loss 0.0006
-//   0 xor 0 = 0.000
-//   0 xor 1 = 0.999
-//   1 xor 0 = 1.000
-//   1 xor 1 = 0.001
+//   step    0   loss 0.9641
+//   step  200   loss 0.0267
+//   step  400   loss 0.0109
+//   step  600   loss 0.0065
+//   step  800   loss 0.0046
+//   step 1000   loss 0.0035
+//   0 xor 0 = 0.001
+//   0 xor 1 = 0.996
+//   1 xor 0 = 0.996
+//   1 xor 1 = 0.005
 #include <cstdio>
 
 #include "autograd/ops.h"

@@ -14,10 +14,10 @@ TrainOptions defaults_for(const std::string& data) {
   TrainOptions o;
   if (data == "reviews") {
     o.network.embed_dim = o.network.hidden_dim = 64;
-    o.network.heads = 8, o.network.ffn_dim = 128;
+    o.network.heads = 16, o.network.ffn_dim = 128;
     o.network.positions = nn::Positions::learned;
     o.network.dropout = 0.05;
-    o.epochs = 25, o.lr = 3e-3;
+    o.epochs = 40, o.lr = 4e-3;
     return o;
   }
   o.max_length = 256;
