@@ -9,8 +9,7 @@
 // Each is trained for 40 epochs; the epoch that is best on the validation reviews is then tested, once, on unseen reviews and on reviews
 // written with sentence patterns that were never trained on.
 //
-// Output:
-//   (to be filled in by the real run)
+// It prints one table: accuracy on validation, on unseen reviews and on new patterns, for each model. Takes a few minutes.
 #include <cstdio>
 #include <functional>
 

@@ -73,6 +73,8 @@ void copy_bits(const View& y, const View& x) {
     const T* from = x.as<T>() + at[1];
     if (step[0] == 1 && step[1] == 1) {
       std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+    } else if (step[0] == 1 && step[1] == 0) {
+      std::fill_n(to, n, *from);
     } else {
       for (int64_t k = 0; k < n; k++) to[k * step[0]] = from[k * step[1]];
     }

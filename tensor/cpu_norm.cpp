@@ -86,9 +86,8 @@ class ColumnSums {
   }
 
  private:
-  int64_t stride() const {
-    return C_ + 32;
-  }  // not a multiple of 4096 bytes, at which a processor confuses two addresses
+  // Not a multiple of 4096 bytes: at that distance a processor takes a store and a load for the same address.
+  int64_t stride() const { return C_ + 32; }
 
   int64_t C_, rows_ = 0;
   double* total_;        // dw, then db

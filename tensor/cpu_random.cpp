@@ -1,31 +1,27 @@
-// Dropout and uniform numbers on the fast CPU device.
-//
-// The 10 rounds of Philox run on 16 counters side by side, in vector registers: the same words as philox() in random.h.
+// Dropout and uniform numbers on the fast CPU device: the words of philox() in random.h, made for many counters at
+// once.
 #include "tensor/cpu.h"
+#include "tensor/cpu_philox.h"
 #include "tensor/cpu_rows.h"
 
 namespace heed {
 
 namespace {
 
-constexpr int64_t kLanes = 16;
-constexpr int64_t kWords = 4 * kLanes;
+constexpr int64_t kCounters = 128;
 
-struct Counter {
-  uint32_t c0, c1, c2, c3;
-  Counter plus(int64_t i) const { return {c0 + static_cast<uint32_t>(i), c1, c2, c3}; }
-};
+// Up to 128 counters, and their words in order: word j of counter i is word[4 i + j].
+struct Words {
+  uint32_t c0[kCounters], c1[kCounters], c2[kCounters], c3[kCounters], word[4 * kCounters];
 
-// word[4 i + j] is word j of counter_of(i).
-template <class CounterOf>
-void philox_lanes(const CounterOf& counter_of, uint64_t key, uint32_t (&word)[kWords]) {
+  void make(int64_t count, uint64_t key) {
+    cpu::philox_many(c0, c1, c2, c3, count, key);
 #pragma omp simd
-  for (int64_t i = 0; i < kLanes; i++) {
-    const Counter c = counter_of(i);
-    const Philox p = philox(c.c0, c.c1, c.c2, c.c3, key);
-    word[4 * i] = p.word[0], word[4 * i + 1] = p.word[1], word[4 * i + 2] = p.word[2], word[4 * i + 3] = p.word[3];
+    for (int64_t i = 0; i < count; i++) {
+      word[4 * i] = c0[i], word[4 * i + 1] = c1[i], word[4 * i + 2] = c2[i], word[4 * i + 3] = c3[i];
+    }
   }
-}
+};
 
 // y = x scale where the word is at least the threshold, 0 elsewhere (also for x = inf). In two loops: a product under a
 // condition would not be vectorised everywhere.
@@ -61,10 +57,6 @@ struct Place {
         row(flat_row % size.R),
         block(index % size.blocks) {}
 
-  Counter counter() const {
-    return {static_cast<uint32_t>(block), static_cast<uint32_t>(row), static_cast<uint32_t>(lead),
-            static_cast<uint32_t>(sample)};
-  }
   void advance(int64_t n) {  // not beyond the end of the row
     if ((block += n) < size.blocks) return;
     block = 0, flat_row++;
@@ -86,29 +78,26 @@ void dropout_floats(Cpu& cpu, View y_view, View x_view, const Dropout& dropout) 
   const uint32_t threshold = dropout_threshold(dropout.p);
   const T scale = static_cast<T>(1 / (1 - dropout.p));
 
-  const auto drop_in_row = [&](const Place& at, int64_t count, const uint32_t* word) {
-    const int64_t c = 4 * at.block, columns = std::min(4 * count, size.C - c);
-    drop(y[at.flat_row] + c, x[at.flat_row] + c, columns, word, threshold, scale);
-  };
-  const auto drop_blocks = [&](Place& place, int64_t count) {  // at most kLanes; goes past them
-    alignas(64) uint32_t word[kWords];
-    if (place.block + count <= size.blocks) {  // all in one row
-      philox_lanes([c = place.counter()](int64_t i) { return c.plus(i); }, dropout.key, word);
-      drop_in_row(place, count, word);
-      return place.advance(count);
-    }
-    Counter counters[kLanes] = {};
+  const auto drop_blocks = [&](Place& place, int64_t count) {  // at most kCounters; goes past them
+    Words words;
     Place at = place;
-    for (int64_t lane = 0; lane < count; lane++, at.advance(1)) counters[lane] = at.counter();
-    philox_lanes([&](int64_t i) { return counters[i]; }, dropout.key, word);
-    for (int64_t lane = 0, n; lane < count; lane += n, place.advance(n)) {
-      n = std::min(count - lane, size.blocks - place.block);
-      drop_in_row(place, n, word + 4 * lane);
+    for (int64_t i = 0, n; i < count; i += n, at.advance(n)) {  // n blocks of one row
+      n = std::min(count - i, size.blocks - at.block);
+      for (int64_t k = 0; k < n; k++) words.c0[i + k] = static_cast<uint32_t>(at.block + k);
+      std::fill_n(words.c1 + i, n, static_cast<uint32_t>(at.row));
+      std::fill_n(words.c2 + i, n, static_cast<uint32_t>(at.lead));
+      std::fill_n(words.c3 + i, n, static_cast<uint32_t>(at.sample));
+    }
+    words.make(count, dropout.key);
+    for (int64_t i = 0, n; i < count; i += n, place.advance(n)) {
+      n = std::min(count - i, size.blocks - place.block);
+      const int64_t c = 4 * place.block, columns = std::min(4 * n, size.C - c);
+      drop(y[place.flat_row] + c, x[place.flat_row] + c, columns, words.word + 4 * i, threshold, scale);
     }
   };
   cpu::parallel_for(x.count() * size.blocks, 4 * 4, [&](int64_t begin, int64_t end) {
     Place place(size, dropout.first_sample, begin);
-    for (int64_t b = begin; b < end; b += kLanes) drop_blocks(place, std::min(kLanes, end - b));
+    for (int64_t b = begin; b < end; b += kCounters) drop_blocks(place, std::min(kCounters, end - b));
   });
 }
 
@@ -120,18 +109,21 @@ void Cpu::dropout(View y, View x, const Dropout& dropout) {
 }
 
 void Cpu::uniform(View y, uint64_t key) {
-  const int64_t n = y.numel();
+  const int64_t n = y.numel(), tile = 4 * kCounters;
   with_floats(y.dtype, [&](auto t) {
     using T = decltype(t);
-    cpu::parallel_for((n + kWords - 1) / kWords, 2 * kWords, [&](int64_t begin, int64_t end) {
-      alignas(64) uint32_t word[kWords];
+    cpu::parallel_for((n + tile - 1) / tile, 2 * tile, [&](int64_t begin, int64_t end) {
+      Words words;
       for (int64_t k = begin; k < end; k++) {
-        const uint64_t first = static_cast<uint64_t>(k * kLanes);  // no group of lanes crosses a multiple of 2^32
-        const Counter c = {static_cast<uint32_t>(first), static_cast<uint32_t>(first >> 32), 0, 0};
-        philox_lanes([c](int64_t i) { return c.plus(i); }, key, word);
-        T* to = y.as<T>() + k * kWords;
-        for (int64_t i = 0; i < std::min(kWords, n - k * kWords); i++)
-          to[i] = static_cast<T>(uniform_from_bits(word[i]));
+        for (int64_t i = 0; i < kCounters; i++) {
+          const uint64_t counter = static_cast<uint64_t>(k * kCounters + i);
+          words.c0[i] = static_cast<uint32_t>(counter), words.c1[i] = static_cast<uint32_t>(counter >> 32);
+          words.c2[i] = words.c3[i] = 0;
+        }
+        words.make(kCounters, key);
+        T* to = y.as<T>() + k * tile;
+        const int64_t count = std::min(tile, n - k * tile);
+        for (int64_t i = 0; i < count; i++) to[i] = static_cast<T>(uniform_from_bits(words.word[i]));
       }
     });
   });

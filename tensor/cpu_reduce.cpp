@@ -24,8 +24,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Sum {
   static constexpr double start = 0;
   template <class T>
-  using Partial = T;
-  template <class T>
   static T add(T total, T x) {
     return total + x;
   }
@@ -38,8 +36,6 @@ struct Sum {
 
 struct SumSquares {
   static constexpr double start = 0;
-  template <class T>
-  using Partial = double;
   static double add(double total, double x) { return total + x * x; }
   template <class T>
   static double block(const T* x, int64_t n) {
@@ -56,8 +52,6 @@ double nan_or(T otherwise, const T* x, int64_t n) {  // NaN if one is among x
 struct Max {
   static constexpr double start = -kInfinity;
   template <class T>
-  using Partial = T;
-  template <class T>
   static T add(T total, T x) {
     return formula::Maximum::f<ExactMath>(x, total);
   }
@@ -70,8 +64,6 @@ struct Max {
 
 struct Min {
   static constexpr double start = kInfinity;
-  template <class T>
-  using Partial = T;
   template <class T>
   static T add(T total, T x) {
     return formula::Minimum::f<ExactMath>(x, total);
@@ -107,7 +99,7 @@ template <class Op, class T>
 void reduce_lines(double* total, int64_t width, const void* data, int64_t at, int64_t step, int64_t line_step,
                   int64_t n) {
   constexpr int64_t block = 128;  // lines: fewer than the terms of a block above, which the lanes of a register share
-  using Partial = typename Op::template Partial<T>;
+  using Partial = decltype(Op::add(T(0), T(0)));
   Partial partial[kTile];
   for (int64_t begin = 0; begin < n; begin += block) {
     std::fill_n(partial, width, static_cast<Partial>(Op::start));
