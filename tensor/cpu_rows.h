@@ -64,14 +64,14 @@ class LastAxisRows {
 
 constexpr int64_t kLanes = 64;  // partial results side by side: a few vector registers, whatever their width
 
-// The sum of f(i) over 0 <= i < n. Each lane sums at most 16 terms, then the lanes are summed, and that in f64: the
-// error does not grow with n.
+// The sum of f(i) over 0 <= i < n. Each lane sums at most 16 terms, the lanes are added in pairs, and these sums in
+// f64: the error does not grow with n.
 template <class T, class F>
 double sum_of(int64_t n, const F& f) {
   double total = 0;
   for (int64_t i = 0; i < n;) {
     const int64_t end = std::min(n, i + 16 * kLanes);
-    T lane[kLanes] = {}, sum = 0;
+    T lane[kLanes] = {};
     for (; i + kLanes <= end; i += kLanes) {
 #pragma omp simd  // f may write to elements that it reads, for its i alone
       for (int64_t k = 0; k < kLanes; k++) lane[k] += f(i + k);
@@ -79,9 +79,11 @@ double sum_of(int64_t n, const F& f) {
 #pragma omp simd
     for (int64_t k = 0; k < end - i; k++) lane[k] += f(i + k);
     i = end;
-#pragma omp simd reduction(+ : sum)  // permits to sum in another order
-    for (int64_t k = 0; k < kLanes; k++) sum += lane[k];
-    total += static_cast<double>(sum);
+    for (int64_t half = kLanes / 2; half > 0; half /= 2) {  // in pairs: one order for vector registers of any width
+#pragma omp simd
+      for (int64_t k = 0; k < half; k++) lane[k] += lane[k + half];
+    }
+    total += static_cast<double>(lane[0]);
   }
   return total;
 }
