@@ -42,7 +42,7 @@ class Check {
     choose_directions(y.numel());
     for (Direction& direction : directions_) backpropagate(y, direction);
     for (size_t i = 0; i < inputs_.size(); i++) {
-      if (!arrived_[i]) return fail(text("no gradient arrived at input ", i, " ", inputs_[i].shape()));
+      if (!arrived_[i]) return fail(text("no gradient of its shape arrived at input ", i, " ", inputs_[i].shape()));
     }
     for (size_t i = 0; i < inputs_.size(); i++) compare_input(i);
     if (!moved_) complain(text("no input moves the output ", y.shape()));
@@ -84,9 +84,9 @@ class Check {
     y.backward(from_vector(direction.weights, y.shape(), DType::f64).to(y.value().device()), true);
     for (size_t i = 0; i < inputs_.size(); i++) {
       const Tensor grad = inputs_[i].grad();
-      if (grad.defined()) arrived_[i] = true;
-      direction.gradients.push_back(grad.defined() ? grad.to_vector<double>()
-                                                   : Values(static_cast<size_t>(inputs_[i].numel())));
+      const bool fits = grad.defined() && grad.shape() == inputs_[i].shape();
+      if (fits) arrived_[i] = true;
+      direction.gradients.push_back(fits ? grad.to_vector<double>() : Values(static_cast<size_t>(inputs_[i].numel())));
     }
   }
 

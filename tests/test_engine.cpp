@@ -149,10 +149,10 @@ Variable chain(const Variable& x, int length) {
 
 void* long_chains(void* result) {
   const Variable x = scalar(1);
-  chain(x, kLong).backward();             // freed as the pass goes
-  chain(x, kLong);                        // freed without a pass
-  chain(x, kLong).backward({}, true);     // freed after the pass
-  Backprop(chain(x, kLong / 10)).step();  // dropped after the first step
+  chain(x, kLong).backward();               // freed as the pass goes
+  chain(x, kLong);                          // freed without a pass
+  chain(x, kLong / 10).backward({}, true);  // freed after the pass
+  Backprop(chain(x, kLong / 10)).step();    // dropped after the first step
   *static_cast<double*>(result) = x.grad().item();
   return nullptr;
 }
