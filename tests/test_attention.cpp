@@ -211,6 +211,12 @@ TEST_CASE("mask: what the kinds hide, also where T and S differ") {
                    tensor({{1, 1, 0}, {0, 0, 0}}).reshape({2, 1, 1, 3})) == 0);
   const Tensor additive = tensor({{0, -kInf}, {0, 0}});
   CHECK(difference(Mask::additive(additive).dense(1, 1, 2, 2), Mask::causal().dense(1, 1, 2, 2)) == 0);
+  const Mask windows = Mask::window(2) & Mask::window(1);
+  CHECK(difference(windows.dense(1, 1, 3, 3), tensor({{1, 1, 0}, {1, 1, 1}, {0, 1, 1}})) == 0);
+  const Mask explicit_ones = Mask::keep(tensor({{1, 1}, {0, 1}})) & Mask::keep(tensor({{{1, 0}, {1, 1}}}));
+  CHECK(difference(explicit_ones.dense(1, 1, 2, 2), tensor({{{{1, 0}, {0, 1}}}})) == 0);
+  CHECK(difference(explicit_ones.settings(1, 1, 2, 2).keep, tensor({{{{1, 0}, {0, 1}}}})) == 0);
+  CHECK((Mask::window(2) & Mask::window(1)).settings(1, 1, 3, 3).window == 1);
   const Mask both = Mask::padding(indices({3, 2})) & Mask::padding(indices({1, 3})) & Mask::causal();
   CHECK(difference(both.dense(2, 1, 1, 3), tensor({{1, 0, 0}, {1, 1, 0}}).reshape({2, 1, 1, 3})) == 0);
 }
