@@ -17,7 +17,7 @@ TrainOptions defaults_for(const std::string& data) {
     o.network.heads = 16, o.network.ffn_dim = 128;
     o.network.positions = nn::Positions::learned;
     o.network.dropout = 0.05;
-    o.epochs = 40, o.lr = 4e-3;
+    o.epochs = 40, o.lr = 4e-3, o.weight_decay = 0.1;
     return o;
   }
   o.max_length = 256;

@@ -149,8 +149,7 @@ class Writer {
         if (pattern.slots[i].mark)
           sum += words[i] = random_.below(opinion_words()[pattern.slots[i].list].positive.size());
       }
-      if (pattern.construction == Construction::filler || split_ == Split::test_new || home(sum) == split_)
-        return words;
+      if (!states_verdict(pattern.construction) || split_ == Split::test_new || home(sum) == split_) return words;
     }
   }
 

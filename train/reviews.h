@@ -15,9 +15,10 @@
 // single word is as likely in a positive review as in a negative one; what tells is which word goes with which.
 //
 // Splits. A combination is a pattern together with the opinion words filled into it, in whatever order and beside
-// whatever film parts and people. Each combination belongs to one split: training never sees those of validation and
-// test, although it sees their patterns and their words. test_new is made from patterns of its own, which occur nowhere
-// else; all of its words occur in training.
+// whatever film parts and people. Each combination that states a verdict belongs to one split: training never sees those
+// of validation and test, although it sees their patterns and their words. So what the label hangs on in a test review
+// was never said in training, and no two splits share a review or a combination of clauses. test_new is made from
+// patterns of its own, which occur nowhere else; all of its words occur in training.
 #pragma once
 #include <cstdint>
 #include <string>
