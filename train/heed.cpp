@@ -54,7 +54,7 @@ void add_train_options(CLI::App& c, TrainOptions& o) {
   c.add_option("--truncate", o.truncate, "which part of a longer text is kept")->capture_default_str()->check(CLI::IsMember({"head", "tail", "head_tail"}));
   c.add_option("--vocab", o.vocab, "largest vocabulary")->capture_default_str()->check(number_where([](double v) { return v >= 4; }, "at least 4"));
   c.add_option("--min-count", o.min_count, "rarer words are unknown")->capture_default_str()->check(positive);
-  c.add_option("--validation-share", o.validation_share, "of the training texts, if the data has no split of its own")->capture_default_str()->check(number_where([](double v) { return v >= 0 && v <= 0.5; }, "from 0 to 0.5"));
+  c.add_option("--validation-share", o.validation_share, "of the training texts (a stretch of each class), if the data has no split of its own")->capture_default_str()->check(number_where([](double v) { return v >= 0 && v <= 0.5; }, "from 0 to 0.5"));
   c.add_option("--optimizer", o.optimizer)->capture_default_str()->check(CLI::IsMember({"sgd", "adam", "adamw", "rmsprop"}));
   c.add_option("--lr", o.lr, "highest learning rate")->capture_default_str()->check(at_least_0);
   c.add_option("--momentum", o.momentum, "of sgd and rmsprop")->capture_default_str()->check(share);

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <filesystem>
-#include <numeric>
+#include <map>
 #include <optional>
 #include <unordered_map>
 
@@ -114,22 +113,22 @@ std::vector<Example> with_classes(LabelledTexts texts, const std::vector<std::st
   return examples;
 }
 
-// Moves a share of the examples out of `from`. They are shuffled, then put in order of class, and every (1/share)-th is
-// taken: so every class gives its share. A class with a single example keeps it.
+// Moves a share of the examples out of `from`: of every class one stretch of neighbours, since neighbours are often about
+// the same thing (in aclImdb, reviews of one film), and what was drawn should be as new to the model as other data will be.
+// A class keeps at least one example.
 std::vector<Example> draw(std::vector<Example>& from, double share, uint64_t key) {
-  std::unordered_map<int32_t, int64_t> class_size;
-  for (const Example& example : from) class_size[example.label]++;
-  std::vector<size_t> order(from.size());
-  std::iota(order.begin(), order.end(), 0);
-  Random(key).shuffle(order);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return from[a].label < from[b].label; });
-
+  std::map<int32_t, std::vector<size_t>> members;
+  for (size_t i = 0; i < from.size(); i++) members[from[i].label].push_back(i);
+  Random random(key);
   std::vector<bool> taken(from.size());
-  double seen = 0;
-  for (const size_t i : order) {
-    if (class_size[from[i].label] < 2) continue;
-    taken[i] = std::floor((seen + 1) * share) > std::floor(seen * share);
-    seen++;
+  double owed = 0;  // carried from class to class, so that the share is right over many small ones
+  for (const auto& [label, places] : members) {
+    const uint64_t start = random.below(places.size());
+    if (places.size() < 2) continue;
+    owed += share * static_cast<double>(places.size());
+    const size_t count = std::min(static_cast<size_t>(owed + 1e-9), places.size() - 1);
+    owed -= static_cast<double>(count);
+    for (size_t i = 0; i < count; i++) taken[places[(start + i) % places.size()]] = true;
   }
   std::vector<Example> drawn, left;
   for (size_t i = 0; i < from.size(); i++) (taken[i] ? drawn : left).push_back(std::move(from[i]));

@@ -17,7 +17,7 @@ namespace heed::train {
 
 // Reads all splits. Where there is no validation split, validation_share (0 to 0.5) of the training texts becomes one;
 // where there is no test split, a tenth is set aside first. Both are drawn by `seed` with the same proportion of every
-// class. Classes are those of training: in order of value if all are whole numbers, else in byte order.
+// class, as stretches of neighbouring texts. Classes are those of training: in order of value if all are whole numbers, else in byte order.
 //
 // FileError, with file and line where there is one, for what is not readable, not in this form, or has one class only.
 // `warnings` receives sentences on what was done that one may not expect.
