@@ -1,15 +1,13 @@
 // Why attention? Four models read the same film reviews, in which no word alone gives the verdict away: "not a dull moment", "the cast is
-// wonderful, but the film is a bore", "my brother loved it; I fell asleep".
+// wonderful, but the film is a bore", "my brother loved it; I fell asleep". Words that are counted or averaged tell nothing. Attention lets
+// words meet, but the article's model does not know where they stand; the full one adds positions, residuals, LayerNorm and a feed-forward
+// network. Each trains for 40 epochs (a few minutes); the epoch best on validation is tested once. Accuracies in percent:
 //
-//   word counts           logistic regression: every word has a weight, the weights are added
-//   mean of embeddings    every word has a vector; the mean of the vectors is classified
-//   printed classifier    the article's model: words exchange information, but nobody knows where a word stands
-//   full classifier       positions, residuals, LayerNorm and a feed-forward network around the attention
-//
-// Each is trained for 40 epochs; the epoch that is best on the validation reviews is then tested, once, on unseen reviews and on reviews
-// written with sentence patterns that were never trained on.
-//
-// It prints one table: accuracy on validation, on unseen reviews and on new patterns, for each model. Takes a few minutes.
+//   model                parameters  validation      test   new patterns
+//   word counts                 746        53.0      50.8           53.1
+//   mean of embeddings        23938        51.5      50.8           52.4
+//   printed classifier        40578        64.4      57.7           56.2
+//   full classifier           90306        99.3      99.4           83.2
 #include <cstdio>
 #include <functional>
 
@@ -43,7 +41,7 @@ struct Reviews {
 
 void compare(const char* name, nn::Module& model, const Forward& forward, const Reviews& reviews, double lr) {
   const int64_t epochs = 40;
-  Adam optimizer({{model.variables(), 0}}, lr);
+  Adam optimizer(decay_groups(model.variables(), 0.1), lr, {.decoupled = true});
   double best = -1, test = 0, test_new = 0;
   std::map<std::string, Tensor> chosen;
   Batches batches(reviews.train, 32, Batches::Order::shuffled, 1);
