@@ -218,16 +218,25 @@ void __syncthreads(Site at) {
   races::acquire(object);
 }
 
-void run_block(const Kernel& started_kernel, int64_t block_number) {
+void begin_launch(const Kernel& started_kernel) {
   static Fiber own;  // stands for whichever stack calls
   kernel = &started_kernel;
   host = running = &own;
   failure = nullptr;
-  returned = at_barrier = started = 0;
   ready.clear();
-  parity = static_cast<int>(block_number & 1);
   make_threads(started_kernel.block);
-  choose_order(block_number);
+  choose_order(0);
+  // Two blocks' worth, so that neighbouring blocks use different stacks.
+  while (one_thread_a_stack() && settings().unordered && stacks.size() < 2 * threads.size()) {
+    stacks.push_back(std::make_unique<Fiber>(&work));
+    idle.push_back(stacks.back().get());
+  }
+}
+
+void run_block(int64_t block_number) {
+  returned = at_barrier = started = 0;
+  parity = static_cast<int>(block_number & 1);
+  if (settings().order == Order::random) choose_order(block_number);
   if (!settings().unordered || block_number == 0) races::release(&start_of_block);
   while (returned < threads.size()) {
     if (may_start_here()) {
@@ -241,20 +250,13 @@ void run_block(const Kernel& started_kernel, int64_t block_number) {
   if (!settings().unordered) races::acquire(&end_of_block);
 }
 
-void finish_launch() { races::acquire(&end_of_block); }
+void end_launch() { races::acquire(&end_of_block); }
 
-void abandon_stacks() {
-  finish_launch();
+void abandon_launch() {
+  end_launch();
   stacks.clear();
   idle.clear();
   spent.clear();
-}
-
-void spare_stacks(size_t count) {
-  while (stacks.size() < count) {
-    stacks.push_back(std::make_unique<Fiber>(&work));
-    idle.push_back(stacks.back().get());
-  }
 }
 
 }  // namespace heed::emulated

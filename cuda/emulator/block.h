@@ -46,10 +46,10 @@ void let_go_on(Thread* warp, unsigned mask);  // releases these lanes
 [[noreturn]] void fail_stuck();                            // nobody can go on: says who waits where
 int parity_of_block();  // 0 or 1: neighbouring blocks use different objects to synchronise, for the race detector
 
-// Runs one block; blockIdx, blockDim and gridDim are set. abandon_stacks() after it has thrown.
-void run_block(const Kernel& kernel, int64_t block_number);
-void finish_launch();  // after the last block
-void abandon_stacks();
-void spare_stacks(size_t count);  // that many stacks at least
+// The life of a launch: begin_launch, run_block for each block, then end_launch, or abandon_launch after an exception.
+void begin_launch(const Kernel& kernel);
+void run_block(int64_t block_number);  // blockIdx, blockDim and gridDim are set
+void end_launch();
+void abandon_launch();
 
 }  // namespace heed::emulated

@@ -28,8 +28,7 @@ void run_grid(const Kernel& kernel) {
   gridDim = kernel.grid;
   blockDim = kernel.block;
   prepare_shared_memory(kernel);
-  const size_t threads = size_t{kernel.block.x} * kernel.block.y * kernel.block.z;
-  if (settings().unordered && races::detected()) spare_stacks(2 * threads);
+  begin_launch(kernel);
   try {
     int64_t done = 0;
     for (int64_t i : order_of_blocks(int64_t{kernel.grid.x} * kernel.grid.y * kernel.grid.z)) {
@@ -37,11 +36,11 @@ void run_grid(const Kernel& kernel) {
       blockIdx = {static_cast<unsigned>(b % kernel.grid.x), static_cast<unsigned>(b / kernel.grid.x % kernel.grid.y),
                   static_cast<unsigned>(b / kernel.grid.x / kernel.grid.y)};
       fill_shared_memory();
-      run_block(kernel, done++);
+      run_block(done++);
     }
-    finish_launch();
+    end_launch();
   } catch (...) {
-    abandon_stacks();
+    abandon_launch();
     free_shared_memory();
     throw;
   }
