@@ -302,6 +302,7 @@ TEST_CASE("emulator: different barriers are named") {
 }
 
 TEST_CASE("emulator: wrong masks are named") {
+  const With with("order=forward");
   const auto error_with = [](unsigned threads, unsigned mask, int source, int width) {
     return error_of([=] { gpu::launch("masks", shuffle_with, 1, threads, 0, nullptr, mask, source, width); });
   };
