@@ -198,8 +198,8 @@ void fail_stuck() {
   for (const Group& g : groups) {
     const bool barrier = g.first->state == Thread::State::at_barrier;
     who += text(g.count, g.count == 1 ? " thread waits" : " threads wait", " in ",
-                barrier ? "__syncthreads" : text("a warp operation with mask 0x", std::hex, g.first->mask), " at ",
-                g.first->at.file, ":", g.first->at.line, " (the first is ", tuple(g.first->index), "), ");
+                barrier ? std::string("__syncthreads") : "a warp operation with mask " + mask_text(g.first->mask),
+                " at ", g.first->at.file, ":", g.first->at.line, " (the first is ", tuple(g.first->index), "), ");
   }
   who += text(returned, " of ", threads.size(), " have returned");
   throw_error(text(kernel->name, ": block ", tuple(blockIdx), " cannot go on: ", who,
