@@ -23,11 +23,11 @@ COMPILE    = $(CXX) $(FLAGS) $(OPTIMIZE) $(CXXFLAGS) $(SANITIZE) -MMD -MP -c $< 
 LINK       = $(CXX) -fopenmp $(CXXFLAGS) $(SANITIZE)
 
 PROGRAM_SOURCES := train/heed.cpp $(wildcard train/command_*.cpp)
-LIBRARY_SOURCES := $(wildcard tensor/*.cpp autograd/*.cpp autograd/*/*.cpp nn/*.cpp) \
+LIBRARY_SOURCES := $(wildcard tensor/*.cpp autograd/*.cpp autograd/*/*.cpp nn/*.cpp cuda/*.cpp cuda/*.cu cuda/emulator/*.cpp) \
                    $(filter-out $(PROGRAM_SOURCES), $(wildcard train/*.cpp))
 TEST_SOURCES    := $(wildcard tests/*.cpp)
 EXAMPLES        := $(basename $(wildcard examples/*.cpp))
-object = $(patsubst %.cpp,$(BUILD)/%.o,$(1))
+object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 
 .PHONY: all test train imdb examples debug sanitize format lint install help clean check-packages
 all: $(BUILD)/heed $(addprefix $(BUILD)/, $(EXAMPLES))
@@ -57,6 +57,11 @@ check-packages:
 $(BUILD)/%.o: %.cpp | check-packages
 	@mkdir -p $(@D)
 	$(COMPILE)
+
+# A kernel file, compiled by g++ against the emulator (cuda/gpu.h): the device `emulated`.
+$(BUILD)/%.o: %.cu | check-packages
+	@mkdir -p $(@D)
+	$(CXX) $(FLAGS) -Wno-unknown-pragmas $(OPTIMIZE) $(CXXFLAGS) $(SANITIZE) -MMD -MP -x c++ -c $< -o $@
 
 # Where the time goes is compiled hard; what only reads a command line, JSON or a test table is compiled fast.
 $(call object, $(wildcard tensor/cpu_*.cpp)): LEVEL = -O3
@@ -99,7 +104,7 @@ sanitize:
 	$(MAKE) BUILD=build/sanitize OPTIMIZE=-O1 SANITIZE="$(SANITIZERS)" build/sanitize/heed-tests build/sanitize/heed
 	HEED_SANITIZE=1 build/sanitize/heed-tests
 
-SOURCES := $(wildcard */*.h */*.cpp autograd/*/*.h autograd/*/*.cpp)
+SOURCES := $(wildcard */*.h */*.cpp autograd/*/*.h autograd/*/*.cpp cuda/*.cu cuda/emulator/*.h cuda/emulator/*.cpp)
 format:
 	clang-format -i $(SOURCES)
 

@@ -1,0 +1,26 @@
+// Starting a kernel on the emulator.
+#pragma once
+#include <cstddef>
+
+#include "cuda/emulator/types.h"
+
+namespace heed::emulated {
+
+struct Kernel {
+  const char* name;
+  dim3 grid, block;
+  size_t shared_bytes;
+  void (*call)(void* arguments);  // runs it as the current thread
+  void* arguments;
+};
+
+// Runs all blocks, one after the other. DeviceError naming kernel, block, thread and line if one fails. Kernels that
+// are started by several host threads wait for each other.
+void run_grid(const Kernel& kernel);
+
+// Shared memory (shared.cpp).
+void prepare_shared_memory(const Kernel& kernel);  // before the first block
+void fill_shared_memory();                         // before every block: all NaN
+void free_shared_memory();
+
+}  // namespace heed::emulated
