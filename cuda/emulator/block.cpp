@@ -37,7 +37,7 @@ std::vector<std::unique_ptr<Fiber>> stacks;
 std::exception_ptr failure;
 
 // What orders threads, for the race detector.
-char start_of_block, end_of_block, barrier_object[2][2];
+char start_of_block, end_of_block, abandoned, barrier_object[2][2];
 int parity, barrier_phase;
 
 // Threads that run on one stack are one thread to the race detector, so under it no stack runs two threads of a block,
@@ -91,7 +91,10 @@ void start_next() {
   Thread& thread = threads[order[started++]];
   become(thread);
   races::acquire(&start_of_block);
-  kernel->call(kernel->arguments);
+  {
+    const races::Seen seen;
+    kernel->call(kernel->arguments);
+  }
   races::release(&end_of_block);
   thread.state = Thread::State::returned;
   returned++;
@@ -114,7 +117,7 @@ void work(Fiber& self) {
       one_thread_a_stack() ? spent.push_back(&self) : idle.push_back(&self);
       go_on();
     } catch (...) { failure = std::current_exception(); }
-    if (failure) back_to_host();
+    if (failure) races::release(&abandoned), back_to_host();
   }
 }
 
@@ -155,6 +158,7 @@ int parity_of_block() { return parity; }
 
 void park(Thread& thread) {
   thread.fiber = running;
+  races::release(&abandoned);
   go_on();
   become(thread);
 }
@@ -201,6 +205,7 @@ void fail_stuck() {
 }
 
 void __syncthreads(Site at) {
+  const races::Unseen unseen;
   Thread& self = *current;
   self.at = at;
   self.mask = 0;
@@ -254,6 +259,7 @@ void end_launch() { races::acquire(&end_of_block); }
 
 void abandon_launch() {
   end_launch();
+  races::acquire(&abandoned);
   stacks.clear();
   idle.clear();
   spent.clear();

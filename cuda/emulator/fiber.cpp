@@ -24,7 +24,8 @@ __attribute__((weak)) void __tsan_release(void* object);
 __attribute__((weak)) void __tsan_acquire(void* object);
 __attribute__((weak)) void __tsan_java_init(unsigned long begin, unsigned long size);
 __attribute__((weak)) void __tsan_java_alloc(unsigned long begin, unsigned long size);
-__attribute__((weak)) void __tsan_java_free(unsigned long begin, unsigned long size);
+__attribute__((weak)) void __tsan_ignore_thread_begin();
+__attribute__((weak)) void __tsan_ignore_thread_end();
 }
 
 #ifndef HEED_UCONTEXT
@@ -96,18 +97,29 @@ Fiber::Fiber(void (*work)(Fiber&)) : work_(work) {
   for (int i = 0; i < 6; i++) *--top = nullptr;
   top_ = top;
 #endif
-  if (races::detected()) race_fiber_ = __tsan_create_fiber(0), owns_race_fiber_ = true;
+  if (races::detected()) race_fiber_ = __tsan_create_fiber(0);
 }
 
 Fiber::~Fiber() {
-  if (owns_race_fiber_) __tsan_destroy_fiber(race_fiber_);
   if (mapping_) {
+    destroy_race_fiber();
     if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(bottom_, size_);
     munmap(mapping_, kStackBytes + page_bytes());
   }
 #ifdef HEED_UCONTEXT
   delete static_cast<ucontext_t*>(top_);
 #endif
+}
+
+void Fiber::destroy_race_fiber() {
+  if (!race_fiber_) return;
+  if (entered_) {  // it must not end unseen
+    void* self = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(race_fiber_, kNoSync);
+    __tsan_ignore_thread_end();
+    __tsan_switch_to_fiber(self, kNoSync);
+  }
+  __tsan_destroy_fiber(race_fiber_);
 }
 
 void Fiber::switch_to(Fiber& next) {
@@ -128,6 +140,8 @@ void Fiber::enter() {
   if (__sanitizer_finish_switch_fiber) {
     __sanitizer_finish_switch_fiber(nullptr, &switched_from->bottom_, &switched_from->size_);
   }
+  if (races::detected()) __tsan_ignore_thread_begin();
+  switched_to->entered_ = true;
   switched_to->work_(*switched_to);
 }
 
@@ -139,6 +153,19 @@ void release(void* object) {
 }
 void acquire(void* object) {
   if (detected()) __tsan_acquire(object);
+}
+
+Unseen::Unseen() {
+  if (detected()) __tsan_ignore_thread_begin();
+}
+Unseen::~Unseen() {
+  if (detected()) __tsan_ignore_thread_end();
+}
+Seen::Seen() {
+  if (detected()) __tsan_ignore_thread_end();
+}
+Seen::~Seen() {
+  if (detected()) __tsan_ignore_thread_begin();
 }
 
 void forget(void* memory, size_t bytes) {

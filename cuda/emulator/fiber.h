@@ -18,6 +18,7 @@ class Fiber {
 
  private:
   static void enter();
+  void destroy_race_fiber();
 
   void* top_ = nullptr;  // where it goes on: its stack pointer (or a ucontext_t)
   void (*work_)(Fiber&) = nullptr;
@@ -26,16 +27,29 @@ class Fiber {
   size_t size_ = 0;
   void* fake_stack_ = nullptr;  // AddressSanitizer's
   void* race_fiber_ = nullptr;  // ThreadSanitizer's
-  bool owns_race_fiber_ = false;
+  bool entered_ = false;
 };
 
 // ThreadSanitizer, if the program was linked with it. It sees each fiber as a thread; nothing orders two of them but
-// these.
+// release and acquire.
 namespace races {
+
 bool detected();                          // is there a race detector?
 void release(void* object);               // what this fiber did so far happens before ...
-void acquire(void* object);               // ... what the fibers that call this do from now on
+void acquire(void* object);               // ... what those that call this do from now on
 void forget(void* memory, size_t bytes);  // earlier accesses no longer count
+
+// While an Unseen lives, what its fiber does (the emulator's own bookkeeping) counts as no access; while a Seen lives
+// within, it does. A new fiber begins unseen.
+struct Unseen {
+  Unseen();
+  ~Unseen();
+};
+struct Seen {
+  Seen();
+  ~Seen();
+};
+
 }  // namespace races
 
 }  // namespace heed::emulated

@@ -25,6 +25,7 @@ std::vector<int64_t> order_of_blocks(int64_t count) {
 void run_grid(const Kernel& kernel) {
   const std::lock_guard lock(one_launch_at_a_time);
   const OpenMemory open;
+  const races::Unseen unseen;
   gridDim = kernel.grid;
   blockDim = kernel.block;
   prepare_shared_memory(kernel);

@@ -88,6 +88,7 @@ void free_shared_memory() {
 }
 
 void* dynamic_shared_memory() {
+  const races::Unseen unseen;
   if (dynamic_blocks.empty()) fail("dynamic_shared: the kernel was launched without dynamic shared memory", Site{});
   return dynamic_blocks.back();
 }

@@ -102,6 +102,7 @@ unsigned char sync_phase[32];
 }  // namespace
 
 uint64_t exchange(WarpOp op, unsigned mask, uint64_t value, int argument, int width, Site at) {
+  const races::Unseen unseen;
   Thread& self = current_thread();
   self.op = op, self.mask = mask, self.value = value, self.argument = argument, self.width = width, self.at = at;
   check(self, at);
