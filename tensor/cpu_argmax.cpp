@@ -9,7 +9,7 @@ namespace heed {
 
 namespace {
 
-using cpu::kTile;
+constexpr int64_t kRows = 64;  // that are taken at once
 
 template <class T>
 constexpr T kLowest = -std::numeric_limits<T>::infinity();
@@ -36,11 +36,11 @@ int32_t argmax_row(const T* x, int64_t step, int64_t n) {
   return where;
 }
 
-// For `width` <= kTile rows, the next one x_step further: vector lanes hold a row each.
+// For `width` <= kRows rows, the next one x_step further: vector lanes hold a row each.
 template <class T>
 void argmax_rows(int32_t* y, int64_t y_step, int64_t width, const T* x, int64_t x_step, int64_t step, int64_t n) {
-  T best[kTile];
-  int32_t where[kTile];
+  T best[kRows];
+  int32_t where[kRows];
   std::fill_n(best, width, kLowest<T>);
   std::fill_n(where, width, 0);
   for (int64_t i = 0; i < n; i++) {
@@ -65,15 +65,17 @@ void Cpu::argmax(View y, View x) {
   const int64_t n = x.shape[axis], step = x.strides[axis], x_step = s.kept.step()[0], y_step = s.kept.step()[1];
   with_floats(x.dtype, [&](auto t) {
     using T = decltype(t);
-    cpu::parallel_for(y.numel(), n, [&](int64_t begin, int64_t end) {
-      s.kept.each(begin, end, [&](const auto& at, int64_t rows) {
+    const auto rows = [&](int64_t begin, int64_t end) {
+      s.kept.each(begin, end, [&](const auto& at, int64_t count) {
         int32_t* to = y.as<int32_t>() + at[1];
         const T* from = x.as<T>() + at[0];
-        for (int64_t k = 0; s.along && k < rows; k++) to[k * y_step] = argmax_row(from + k * x_step, step, n);
-        for (int64_t k = 0; !s.along && k < rows; k += kTile) {
-          argmax_rows(to + k * y_step, y_step, std::min(kTile, rows - k), from + k * x_step, x_step, step, n);
-        }
+        if (!s.along) return argmax_rows(to, y_step, count, from, x_step, step, n);
+        for (int64_t k = 0; k < count; k++) to[k * y_step] = argmax_row(from + k * x_step, step, n);
       });
+    };
+    const int64_t width = s.along ? 1 : kRows, count = y.numel();
+    cpu::parallel_for((count + width - 1) / width, width * n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) rows(i * width, std::min(count, (i + 1) * width));
     });
   });
 }

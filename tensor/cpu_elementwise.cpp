@@ -8,6 +8,7 @@
 #include "tensor/cpu.h"
 #include "tensor/cpu_loops.h"
 #include "tensor/cpu_math.h"
+#include "tensor/cpu_scratch.h"
 
 namespace heed {
 
@@ -19,8 +20,27 @@ using cpu::Lines;
 
 // ---- y = f(x[0], ..., x[N - 1]), given line(y, x, n) for contiguous elements
 
+// Is x contiguous along another axis than y, as a transposed operand is? Line by line each element would then fetch a
+// cache line of its own.
+bool lies_across(const View& y, const View& x) {
+  if (x.numel() < cpu::kSerial || !y.contiguous()) return false;
+  for (int axis = 0; axis < x.rank() - 1; axis++) {
+    if (x.strides[axis] == 1 && x.shape[axis] >= 8 && x.strides[x.rank() - 1] > 1) return true;
+  }
+  return false;
+}
+
 template <class T, int N, class Line>
-void map(const View& y, const std::array<const View*, N>& x, const Line& line) {
+void map(Cpu& cpu, const View& y, std::array<const View*, N> x, const Line& line) {
+  for (const View*& operand : x) {
+    if (!lies_across(y, *operand)) continue;
+    const Scratch scratch(cpu.memory(), static_cast<size_t>(y.numel()) * sizeof(T));
+    const View copy = {scratch.as<T>(), y.shape, contiguous_strides(y.shape), y.dtype};
+    cpu.copy(copy, *operand);  // in square tiles
+    operand = &copy;
+    return map<T, N>(cpu, y, x, line);
+  }
+
   std::array<const View*, N + 1> all = {&y};
   std::copy(x.begin(), x.end(), all.begin() + 1);
   const Lines<N + 1> lines(all);
@@ -75,7 +95,7 @@ void binary_line(T* y, const T* const* a_b, int64_t n) {
   for (int64_t i = 0; i < n; i++) y[i] = Formula::template f<FastMath>(a[i], b[i]);
 }
 
-struct Square {  // x^2, the power that is asked for most
+struct Square {  // the powers that are asked for most
   template <class M, class T>
   static T f(T x, T, T) {
     return x * x;
@@ -85,10 +105,21 @@ struct Square {  // x^2, the power that is asked for most
     return x + x;
   }
 };
+struct Cube {
+  template <class M, class T>
+  static T f(T x, T, T) {
+    return x * x * x;
+  }
+  template <class M, class T>
+  static T df(T x, T, T, T) {
+    return T(3) * x * x;
+  }
+};
 
 template <class Fn>
 void with_fast_formula(Unary op, double p, const Fn& fn) {
   if (op == Unary::pow && p == 2) return fn(Square{});
+  if (op == Unary::pow && p == 3) return fn(Cube{});
   with_formula(op, fn);
 }
 
@@ -99,7 +130,7 @@ void Cpu::unary(Unary op, View y, View x, double p, double q) {
     using T = decltype(t);
     void (*line)(T*, const T* const*, int64_t, T, T) = nullptr;
     with_fast_formula(op, p, [&](auto formula) { line = unary_line<decltype(formula), T>; });
-    map<T, 1>(y, {&x},
+    map<T, 1>(*this, y, {&x},
               [=](T* to, const T* const* from, int64_t n) { line(to, from, n, static_cast<T>(p), static_cast<T>(q)); });
   });
 }
@@ -110,7 +141,7 @@ void Cpu::unary_grad(Unary op, View dx, View dy, View x, View y, double p, doubl
     using T = decltype(t);
     void (*line)(T*, const T* const*, int64_t, T, T) = nullptr;
     with_fast_formula(op, p, [&](auto formula) { line = unary_grad_line<decltype(formula), T>; });
-    map<T, 3>(dx, {&dy, x_or_any, y_or_any},
+    map<T, 3>(*this, dx, {&dy, x_or_any, y_or_any},
               [=](T* to, const T* const* from, int64_t n) { line(to, from, n, static_cast<T>(p), static_cast<T>(q)); });
   });
 }
@@ -120,7 +151,7 @@ void Cpu::binary(Binary op, View y, View a, View b) {
     using T = decltype(t);
     void (*line)(T*, const T* const*, int64_t) = nullptr;
     with_formula(op, [&](auto formula) { line = binary_line<decltype(formula), T>; });
-    map<T, 2>(y, {&a, &b}, line);
+    map<T, 2>(*this, y, {&a, &b}, line);
   });
 }
 

@@ -118,12 +118,13 @@ double add_row(T* dw, T* db, const T* dy, const T* x, const T* w, int64_t C, T m
 
 // y[c] = the sum of the parts p[c], p[stride + c], ..., in order
 template <class T>
-void add_parts(const View& y, const double* p, int64_t parts, int64_t stride) {
-  for (int64_t c = 0; y && c < y.shape[0]; c++) {
-    double sum = 0;
-    for (int64_t i = 0; i < parts; i++) sum += p[i * stride + c];
-    y.as<T>()[c * y.strides[0]] = static_cast<T>(sum);
+void add_parts(const View& y, double* p, int64_t parts, int64_t stride) {
+  if (!y) return;
+  const int64_t C = y.shape[0];
+  for (int64_t i = 1; i < parts; i++) {
+    for (int64_t c = 0; c < C; c++) p[c] += p[i * stride + c];
   }
+  for (int64_t c = 0; c < C; c++) y.as<T>()[c * y.strides[0]] = static_cast<T>(p[c]);
 }
 
 template <class T>

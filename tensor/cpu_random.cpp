@@ -34,10 +34,10 @@ void drop(T* y, const T* x, int64_t n, const uint32_t* word, uint32_t threshold,
 }
 
 // x seen as (B, L, R, C), see random.h; a block is four columns of a row.
-struct Sizes {
+struct DropoutSizes {
   int64_t L = 1, R, C, blocks;
 
-  explicit Sizes(const Shape& shape) {
+  explicit DropoutSizes(const Shape& shape) {
     const int rank = shape.rank();
     C = rank > 1 ? shape.back() : 1, R = rank > 2 ? shape.back(2) : 1, blocks = (C + 3) / 4;
     for (int axis = 1; axis < rank - 2; axis++) L *= shape[axis];
@@ -46,10 +46,10 @@ struct Sizes {
 
 // A block of x. Going through them in order costs no division.
 struct Place {
-  const Sizes& size;
+  const DropoutSizes& size;
   int64_t flat_row, sample, lead, row, block;
 
-  Place(const Sizes& size, int64_t first_sample, int64_t index)
+  Place(const DropoutSizes& size, int64_t first_sample, int64_t index)
       : size(size),
         flat_row(index / size.blocks),
         sample(first_sample + flat_row / (size.R * size.L)),
@@ -69,7 +69,7 @@ struct Place {
 
 template <class T>
 void dropout_floats(Cpu& cpu, View y_view, View x_view, const Dropout& dropout) {
-  const Sizes size(x_view.shape);
+  const DropoutSizes size(x_view.shape);
   if (x_view.rank() == 1) {  // (B,) is (B, 1)
     for (View* v : {&y_view, &x_view}) v->shape.push_back(1), v->strides.push_back(1);
   }

@@ -181,12 +181,15 @@ void reduce_range(const Loops& loops, const Split& s, const View& y, int64_t y_o
   });
 }
 
+// How many outputs make a piece of work, if each has so many terms.
+int64_t piece_of(const Split& s, int64_t terms) {
+  return s.along ? std::max<int64_t>(1, cpu::kPiece / std::max<int64_t>(1, terms)) : kTile;
+}
+
 // The terms are cut into `parts`, of which part p gives its results to the elements of y from p * outputs on.
-void reduce_parts(const Loops& loops, const View& y, const View& x, int64_t parts) {
-  const Split s(y, x);
+void reduce_parts(const Loops& loops, const Split& s, const View& y, const View& x, int64_t parts) {
   const int64_t outputs = s.kept.numel(), terms = s.reduced.numel(), part = (terms + parts - 1) / parts;
-  const int64_t width = s.along ? std::max<int64_t>(1, cpu::kPiece / std::max<int64_t>(1, part)) : kTile;
-  const int64_t pieces = (outputs + width - 1) / width;
+  const int64_t width = piece_of(s, part), pieces = (outputs + width - 1) / width;
   cpu::parallel_for(parts * pieces, std::min(width, outputs) * part, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       const int64_t p = i / pieces, k0 = i % pieces * width, r0 = std::min(terms, p * part);
@@ -197,17 +200,17 @@ void reduce_parts(const Loops& loops, const View& y, const View& x, int64_t part
 
 }  // namespace
 
-// Few outputs of many terms: parts of the terms are shared among threads and their results combined in order. How many
-// there are depends on the shape alone.
 void Cpu::reduce(Reduction op, View y, View x) {
   const Loops loops = loops_of(op, x.dtype);
-  const int64_t outputs = y.numel(), most = 65536 / std::max<int64_t>(1, outputs);
-  const int64_t parts = std::clamp<int64_t>(std::min(x.numel() / cpu::kSerial, most), 1, 64);
-  if (parts == 1) return reduce_parts(loops, y, x, 1);
+  const Split s(y, x);
+  // Few outputs of many terms: the terms are shared among threads too. How, depends on the shapes alone.
+  const int64_t outputs = y.numel(), pieces = outputs / piece_of(s, s.reduced.numel()) + 1;
+  const int64_t parts = std::max<int64_t>(1, std::min(64 / pieces, x.numel() / cpu::kSerial));
+  if (parts == 1) return reduce_parts(loops, s, y, x, 1);
 
   const Scratch scratch(memory(), static_cast<size_t>(parts * outputs) * sizeof(double));
   const View partial = {scratch.as<double>(), y.shape, contiguous_strides(y.shape), DType::f64};
-  reduce_parts(loops, partial, x, parts);
+  reduce_parts(loops, Split(partial, x), partial, x, parts);
   const Lines<2> lines({&y, &partial});
   lines.each(0, outputs, [&, step = lines.step()](const auto& at, int64_t n) {
     for (int64_t k = 0; k < n; k++) {

@@ -15,14 +15,14 @@ using cpu::FastMath;
 using cpu::LastAxisRows;
 
 template <class T>
-constexpr T kInfinity = std::numeric_limits<T>::infinity();
+constexpr T kInfinityOf = std::numeric_limits<T>::infinity();
 
 // What is subtracted from a row before exp. A row of only -inf has nothing to subtract: its exponentials are 0, not
 // NaN.
 template <class T>
 T shift_of(const T* x, int64_t n) {
   const T max = cpu::max_of(x, n);
-  return max == -kInfinity<T> ? T(0) : max;
+  return max == -kInfinityOf<T> ? T(0) : max;
 }
 
 // log sum_i exp(x_i) = shift + log_sum: in two parts, since x - shift - log_sum keeps digits that x - lse loses.
@@ -56,7 +56,7 @@ void softmax_grad_row(T* dx, const T* dy, const T* y, int64_t n) {
 template <class T>
 void log_softmax_row(T* y, const T* x, int64_t n) {
   const LogSumExp<T> lse(x, n);
-  const T shift = lse.shift, log_sum = lse.log_sum == -kInfinity<T> ? T(0) : lse.log_sum;  // only -inf: so is y
+  const T shift = lse.shift, log_sum = lse.log_sum == -kInfinityOf<T> ? T(0) : lse.log_sum;  // only -inf: so is y
 #pragma omp simd
   for (int64_t i = 0; i < n; i++) y[i] = x[i] - shift - log_sum;
 }

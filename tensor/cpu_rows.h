@@ -64,6 +64,15 @@ class LastAxisRows {
 
 constexpr int64_t kLanes = 64;  // partial results side by side: a few vector registers, whatever their width
 
+// The sum of x[0 .. n), n a power of two, added in pairs: one order for vector registers of any width. x is used up.
+template <int64_t n, class T>
+T add_pairs(T* x) {
+  if constexpr (n == 1) return x[0];
+#pragma omp simd
+  for (int64_t k = 0; k < n / 2; k++) x[k] += x[k + n / 2];
+  return add_pairs<(n + 1) / 2>(x);
+}
+
 // The sum of f(i) over 0 <= i < n. Each lane sums at most 16 terms, the lanes are added in pairs, and these sums in
 // f64: the error does not grow with n.
 template <class T, class F>
@@ -79,11 +88,7 @@ double sum_of(int64_t n, const F& f) {
 #pragma omp simd
     for (int64_t k = 0; k < end - i; k++) lane[k] += f(i + k);
     i = end;
-    for (int64_t half = kLanes / 2; half > 0; half /= 2) {  // in pairs: one order for vector registers of any width
-#pragma omp simd
-      for (int64_t k = 0; k < half; k++) lane[k] += lane[k + half];
-    }
-    total += static_cast<double>(lane[0]);
+    total += static_cast<double>(add_pairs<kLanes>(lane));
   }
   return total;
 }

@@ -24,10 +24,10 @@ struct Shift {
   int64_t input(int64_t output) const { return output * stride + offset; }
 };
 
-struct Sizes {
+struct UnfoldSizes {
   int64_t B, C, H, W, OH, OW;
 
-  Sizes(const View& x, const ConvOptions& o)
+  UnfoldSizes(const View& x, const ConvOptions& o)
       : B(x.shape[0]),
         C(x.shape[1]),
         H(x.shape[2]),
@@ -38,7 +38,7 @@ struct Sizes {
 
 // Calls fn(vertical, horizontal, column_row) for each place (i, j) of the kernel in channel c.
 template <class Fn>
-void for_each_place(const Sizes& n, const ConvOptions& o, int64_t c, const Fn& fn) {
+void for_each_place(const UnfoldSizes& n, const ConvOptions& o, int64_t c, const Fn& fn) {
   for (int64_t i = 0; i < o.kernel_h; i++) {
     const Shift vertical(n.OH, n.H, o.stride_h, i * o.dilation_h - o.pad_h);
     for (int64_t j = 0; j < o.kernel_w; j++) {
@@ -50,7 +50,7 @@ void for_each_place(const Sizes& n, const ConvOptions& o, int64_t c, const Fn& f
 
 // The channels (b, c) are shared among threads: calls fn(channel of x, row 0 of the columns of sample b, c).
 template <class T, class Fn>
-void for_each_channel(const View& x, const View& columns, const Sizes& n, int64_t places, const Fn& fn) {
+void for_each_channel(const View& x, const View& columns, const UnfoldSizes& n, int64_t places, const Fn& fn) {
   cpu::parallel_for(n.B * n.C, places * n.OH * n.OW, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; k++) {
       const int64_t b = k / n.C, c = k % n.C;
@@ -61,7 +61,7 @@ void for_each_channel(const View& x, const View& columns, const Sizes& n, int64_
 
 template <class T>
 void unfold_floats(const View& columns, const View& x, const ConvOptions& o) {
-  const Sizes n(x, o);
+  const UnfoldSizes n(x, o);
   const int64_t h_step = x.strides[2], w_step = x.strides[3];
   for_each_channel<T>(x, columns, n, o.kernel_h * o.kernel_w, [&](const T* channel, T* sample, int64_t c) {
     for_each_place(n, o, c, [&](const Shift& vertical, const Shift& horizontal, int64_t row) {
@@ -87,7 +87,7 @@ void unfold_floats(const View& columns, const View& x, const ConvOptions& o) {
 
 template <class T>
 void fold_floats(const View& x, const View& columns, const ConvOptions& o) {
-  const Sizes n(x, o);
+  const UnfoldSizes n(x, o);
   const int64_t h_step = x.strides[2], w_step = x.strides[3];
   for_each_channel<T>(x, columns, n, o.kernel_h * o.kernel_w, [&](T* channel, const T* sample, int64_t c) {
     for_each_place(n, o, c, [&](const Shift& vertical, const Shift& horizontal, int64_t row) {

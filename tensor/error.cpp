@@ -1,5 +1,7 @@
 #include "tensor/error.h"
 
+#include <sstream>
+
 #include "tensor/shape.h"
 
 namespace heed {
@@ -38,6 +40,14 @@ void Error::add_place(Site at, const std::string& module) {
 
 std::string operand(int index, const char* label, const Shape& shape) {
   return text(label, " ", shape, kMark, static_cast<char>('0' + index));
+}
+
+std::ostream& Printable::print_chars(std::ostream& out, const void* s) { return out << static_cast<const char*>(s); }
+
+std::string join(std::initializer_list<Printable> parts) {
+  std::ostringstream out;
+  for (const Printable& part : parts) out << part;
+  return out.str();
 }
 
 }  // namespace heed

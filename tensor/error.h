@@ -3,8 +3,9 @@
 //   matmul: inner sizes differ: a (2, 3) "x" and b (4, 5) "fc.weight"; a's last must equal b's second to last
 //     at examples/03_classifier.cpp:88, in encoder.0.fc
 #pragma once
-#include <sstream>
-#include <stdexcept>
+#include <exception>
+#include <initializer_list>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -40,12 +41,29 @@ struct UsageError : Error { using Error::Error; };    // a call in the wrong sta
 // "a (2, 3)" plus an invisible mark after which the operand's name is put, once a caller that knows names does so.
 std::string operand(int index, const char* label, const Shape& shape);
 
+// What text() takes: anything that can be printed to a stream. By its address, so that no call is a template of its own.
+class Printable {
+ public:
+  Printable(const char* s) : value_(s), print_(print_chars) {}
+  template <class T>
+  Printable(const T& value) : value_(&value), print_(print_value<T>) {}
+  friend std::ostream& operator<<(std::ostream& out, const Printable& x) { return x.print_(out, x.value_); }
+
+ private:
+  static std::ostream& print_chars(std::ostream& out, const void* s);
+  template <class T>
+  static std::ostream& print_value(std::ostream& out, const void* value) {
+    return out << *static_cast<const T*>(value);
+  }
+  const void* value_;
+  std::ostream& (*print_)(std::ostream&, const void*);
+};
+std::string join(std::initializer_list<Printable> parts);
+
 // Joins its arguments: text("softmax: axis ", axis, " is outside rank ", rank).
 template <class... Parts>
 std::string text(const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  return out.str();
+  return join({Printable(parts)...});
 }
 
 }  // namespace heed

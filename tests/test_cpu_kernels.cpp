@@ -83,10 +83,12 @@ TEST_CASE("cpu: squares, infinities and NaN in the formulas") {
     Array x({9}, dtype), dy = random({9}, dtype);
     const double values[] = {0, -0.0, 1, -1, kInfinity, -kInfinity, kNaN, 100, -100};
     for (size_t i = 0; i < 9; i++) x.set(i, values[i]);
-    agree("x^2", {x, dy, Array({9}, dtype)}, tolerance(dtype), [](Device& d, const Views& v) {
-      d.unary_grad(Unary::pow, v[1], v[1], v[0], View{}, 2, 0);
-      d.unary(Unary::pow, v[2], v[0], 2, 0);
-    });
+    for (double p : {2.0, 3.0}) {
+      agree("powers", {x, dy, Array({9}, dtype)}, tolerance(dtype), [&](Device& d, const Views& v) {
+        d.unary_grad(Unary::pow, v[1], v[1], v[0], View{}, p, 0);
+        d.unary(Unary::pow, v[2], v[0], p, 0);
+      });
+    }
     for (Unary op : kUnary) {
       if (op == Unary::gelu_tanh || op == Unary::pow) continue;  // x^3 overflows in f32 alone; pow is the C library's
       agree(text("special values ", static_cast<int>(op)), {x, Array({9}, dtype)}, tolerance(dtype),
@@ -189,6 +191,9 @@ TEST_CASE("cpu: fill and copy, every dtype to every other, every layout") {
   };
   agree("heads", {Array({3, 9, 50, 40}, DType::f32), random({3, 50, 9, 40}, DType::f32)}, 0,
         [&](Device& d, const Views& v) { d.copy(v[0], swapped(v[1], 1, 2)); });
+  agree("transposed operands",
+        {Array({333, 601}, DType::f32), random({601, 333}, DType::f32), random({601, 333}, DType::f32)}, 1e-6,
+        [&](Device& d, const Views& v) { d.binary(Binary::sub, v[0], swapped(v[1], 0, 1), swapped(v[2], 0, 1)); });
   agree("transposition", {Array({333, 601}, DType::f32), random({601, 333}, DType::f32)}, 0,
         [&](Device& d, const Views& v) { d.copy(v[0], swapped(v[1], 0, 1)); });
 }
@@ -440,13 +445,16 @@ TEST_CASE("cpu: gather and scatter_add along any axis") {
 }
 
 TEST_CASE("cpu: embedding lookup and its gradient, in order of the index") {
-  for (const auto& [N, V, D] :
-       std::vector<std::array<int64_t, 3>>{{3000, 50, 96}, {3000, 50, 5}, {100'000, 7, 1}, {40, 900, 1000}}) {
+  struct Sizes {
+    int64_t N, V, D;
+  };
+  for (const Sizes& size : {Sizes{3000, 50, 96}, Sizes{3000, 50, 5}, Sizes{100'000, 7, 1}, Sizes{40, 900, 1000}}) {
+    const int64_t N = size.N, V = size.V, D = size.D;
     Array index({N}, DType::i32);
     Random source(1);
     index.fill(
         [&] { return std::floor(static_cast<double>(V) * std::pow(source.uniform(), 3)); });  // low words are frequent
-    const auto spread = [D = D](View v) { return View{v.data, {v.shape[0], D}, {1, 0}, v.dtype}; };
+    const auto spread = [D](View v) { return View{v.data, {v.shape[0], D}, {1, 0}, v.dtype}; };
     agree(text("lookup ", N, " ", V, " ", D), {Array({N, D}, DType::f32), random({V, D}, DType::f32), index}, 0,
           [&](Device& d, const Views& v) { d.gather(v[0], v[1], spread(v[2]), 0); });
     // Not associative in f32: any other order would show.

@@ -1,7 +1,7 @@
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "train/commands.h"
+#include "train/json.h"
 #include "train/readers.h"
 #include "train/reviews.h"
 #include "train/text_model.h"
@@ -19,14 +19,7 @@ void evaluate_command(const EvaluateCommand& command) {
   const Metrics metrics = evaluate(model, model.encode(examples), command.batch);
   const Confusion& confusion = metrics.confusion;
   if (command.json) {
-    nlohmann::ordered_json json = {{"texts", confusion.total()}, {"loss", metrics.loss}, {"accuracy", confusion.accuracy()}, {"macro_f1", confusion.macro_f1()}};
-    for (int64_t c = 0; c < confusion.classes(); c++) {
-      nlohmann::ordered_json row = nlohmann::ordered_json::array();
-      for (int64_t predicted = 0; predicted < confusion.classes(); predicted++) row.push_back(confusion.count(c, predicted));
-      json["classes"].push_back({{"name", model.classes[static_cast<size_t>(c)]}, {"precision", confusion.precision(c)}, {"recall", confusion.recall(c)},
-                                 {"f1", confusion.f1(c)}, {"predicted_as", row}});
-    }
-    std::printf("%s\n", json.dump().c_str());
+    std::printf("%s\n", to_json(metrics, model.classes).c_str());
     return;
   }
   std::printf("%s", confusion.table(model.classes).c_str());

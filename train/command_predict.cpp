@@ -1,8 +1,8 @@
 #include <cstdio>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "train/commands.h"
+#include "train/json.h"
 #include "train/text_model.h"
 
 namespace heed::train {
@@ -12,15 +12,12 @@ namespace {
 constexpr size_t kLinesAtOnce = 1024;  // standard input may be endless
 
 void print(const TextModel& model, const std::string& text, const Prediction& p, bool as_json) {
-  const std::string& label = model.classes[static_cast<size_t>(p.label)];
-  if (!as_json) {
-    std::printf("%s\t%.4f\t%s\n", label.c_str(), p.probabilities[static_cast<size_t>(p.label)], text.c_str());
+  if (as_json) {
+    std::printf("%s\n", to_json(p, text, model.classes).c_str());
     return;
   }
-  nlohmann::ordered_json json = {{"label", label}, {"probability", p.probabilities[static_cast<size_t>(p.label)]}};
-  for (size_t c = 0; c < model.classes.size(); c++) json["probabilities"][model.classes[c]] = p.probabilities[c];
-  json["text"] = text;
-  std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  const auto label = static_cast<size_t>(p.label);
+  std::printf("%s\t%.4f\t%s\n", model.classes[label].c_str(), p.probabilities[label], text.c_str());
 }
 
 void predict_and_print(TextModel& model, const std::vector<std::string>& texts, bool as_json) {

@@ -12,12 +12,12 @@ namespace heed::train {
 namespace {
 
 constexpr double kWidth = 400, kHeight = 240;  // of the area the curves are drawn in
-constexpr double kLeft = 62, kRight = 28, kBelow = 48, kMargin = 12, kLine = 18;
+constexpr double kLeft = 62, kRight = 28, kBelow = 48, kEdge = 12, kLine = 18;
 constexpr size_t kMostDots = 40;  // more epochs: a line alone
 
-constexpr const char* kColours[][2] = {{"#0969da", "#58a6ff"}, {"#d4580a", "#f0883e"}, {"#1a7f37", "#3fb950"},
+constexpr const char* kCurveColours[][2] = {{"#0969da", "#58a6ff"}, {"#d4580a", "#f0883e"}, {"#1a7f37", "#3fb950"},
                                        {"#8250df", "#bc8cff"}, {"#bf3989", "#f778ba"}, {"#7d6608", "#d6b93c"}};
-constexpr size_t kColourCount = std::size(kColours);
+constexpr size_t kColourCount = std::size(kCurveColours);
 
 // NaN, infinity and what is as good as infinite leave a gap.
 bool can_draw(double value) { return std::fabs(value) < 1e100; }
@@ -63,10 +63,10 @@ std::string tick_text(double value, double step) {
   return fixed(value, static_cast<int>(std::max(0.0, -std::floor(std::log10(step) + 1e-9))));
 }
 
-std::string colour_rules(bool dark) {
+std::string curve_colour_rules(bool dark) {
   std::string out;
   for (size_t i = 0; i < kColourCount; i++) {
-    out += text(".line", i, " { stroke: ", kColours[i][dark], " } .dot", i, " { fill: ", kColours[i][dark], " }\n");
+    out += text(".line", i, " { stroke: ", kCurveColours[i][dark], " } .dot", i, " { fill: ", kCurveColours[i][dark], " }\n");
   }
   return out;
 }
@@ -147,18 +147,18 @@ std::string curve_svg(const std::string& title, const std::vector<CurvePanel>& p
     legends.push_back(draw_legend(panel));
     legend_height = std::max(legend_height, legends.back().height);
   }
-  const double top = kMargin + (title.empty() ? 0 : 34), above = 20 + legend_height + 18;
+  const double top = kEdge + (title.empty() ? 0 : 34), above = 20 + legend_height + 18;
   const double panel_width = kLeft + kWidth + kRight;
-  const double width = 2 * kMargin + panel_width * static_cast<double>(std::max<size_t>(panels.size(), 1));
+  const double width = 2 * kEdge + panel_width * static_cast<double>(std::max<size_t>(panels.size(), 1));
   const Axis x = epoch_axis(panels);
 
   std::string out =
-      svg_start(width, top + above + kHeight + kBelow + kMargin, title, colour_rules(false), colour_rules(true));
-  if (!title.empty()) out += svg_text("ink", 2 * kMargin, kMargin + 20, title, "font-size=\"17\" font-weight=\"600\"");
+      svg_start(width, top + above + kHeight + kBelow + kEdge, title, curve_colour_rules(false), curve_colour_rules(true));
+  if (!title.empty()) out += svg_text("ink", 2 * kEdge, kEdge + 20, title, "font-size=\"17\" font-weight=\"600\"");
   for (size_t i = 0; i < panels.size(); i++) {
     const Axis y = value_axis(panels[i]);
     out += text("<g font-size=\"12\" transform=\"translate(",
-                coordinate(kMargin + kLeft + panel_width * static_cast<double>(i)), ' ', coordinate(top), ")\">\n");
+                coordinate(kEdge + kLeft + panel_width * static_cast<double>(i)), ' ', coordinate(top), ")\">\n");
     out += svg_text("ink", 0, 18, panels[i].title, "font-size=\"13\" font-weight=\"600\"");
     out += text("<g transform=\"translate(0 24)\">\n", legends[i].svg, "</g>\n");
     out += text("<g transform=\"translate(0 ", coordinate(above), ")\">\n", draw_axes(x, y, x_name));

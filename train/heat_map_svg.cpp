@@ -14,9 +14,9 @@ namespace {
 
 constexpr int kLevels = 32;               // colours of the scale, and one more for what is not finite
 constexpr size_t kMostTooltips = 20'000;  // more would make the file slow to show
-constexpr double kPageWidth = 1100, kMargin = 24, kGap = 28;
+constexpr double kPageWidth = 1100, kPageMargin = 24, kPanelGap = 28;
 constexpr double kSlant = 60;  // degrees, of the words above the columns
-constexpr int kLongestLabel = 14;
+constexpr int kLongestWord = 14;
 
 struct Layout {
   double cell = 0, font = 0;
@@ -32,7 +32,7 @@ double text_width(int columns, double font) { return 0.66 * font * columns; }
 
 double widest(const std::vector<std::string>& words, double font) {
   int columns = 0;
-  for (const std::string& word : words) columns = std::max(columns, display_width(shorten(word, kLongestLabel)));
+  for (const std::string& word : words) columns = std::max(columns, display_width(shorten(word, kLongestWord)));
   return text_width(columns, font);
 }
 
@@ -59,17 +59,17 @@ Layout lay_out(const HeatMap& map) {
   at.panel_width = std::max(at.cell * static_cast<double>(columns), 60.0);
   at.panel_height = 24 + at.above + at.cell * static_cast<double>(rows);
 
-  const double room = kPageWidth - 2 * kMargin - at.left - at.beyond + kGap;
-  at.per_row = static_cast<size_t>(std::max(1.0, std::floor(room / (at.panel_width + kGap))));
+  const double room = kPageWidth - 2 * kPageMargin - at.left - at.beyond + kPanelGap;
+  at.per_row = static_cast<size_t>(std::max(1.0, std::floor(room / (at.panel_width + kPanelGap))));
   at.per_row = std::clamp<size_t>(at.per_row, 1, std::max<size_t>(panels, 1));
   const size_t bands = (panels + at.per_row - 1) / at.per_row;
   at.per_row = bands ? (panels + bands - 1) / bands : 1;  // 8 panels, room for 5: two rows of 4
-  at.top = kMargin + (map.title.empty() ? 0 : 26) + (map.note.empty() ? 0 : 28);
+  at.top = kPageMargin + (map.title.empty() ? 0 : 26) + (map.note.empty() ? 0 : 28);
   const double across = static_cast<double>(at.per_row), down = static_cast<double>(bands);
   const double title = std::max(text_width(display_width(map.title), 17), text_width(display_width(map.note), 12));
-  at.width = 2 * kMargin + std::max({at.left + across * at.panel_width + (across - 1) * kGap + at.beyond,
+  at.width = 2 * kPageMargin + std::max({at.left + across * at.panel_width + (across - 1) * kPanelGap + at.beyond,
                                      std::min(title, kPageWidth), 260.0});
-  at.height = at.top + down * (at.panel_height + kGap) + 56;
+  at.height = at.top + down * (at.panel_height + kPanelGap) + 56;
   return at;
 }
 
@@ -78,7 +78,7 @@ int level_of(double place) {
 }
 
 // On a dark page the scale is turned around, so that weights near 0 recede into the page on both.
-std::string colour_rules(bool dark) {
+std::string heat_colour_rules(bool dark) {
   std::string out;
   for (int level = 0; level < kLevels; level++) {
     const double t = static_cast<double>(level) / (kLevels - 1);
@@ -138,7 +138,7 @@ std::string column_labels(const HeatMap& map, const Layout& at) {
   std::string out;
   for (size_t j = 0; j < map.columns.size(); j += at.column_step) {
     const std::string x = coordinate(at.cell * (static_cast<double>(j) + 0.5) + at.font / 3);
-    out += svg_text("ink", 0, 0, shorten(map.columns[j], kLongestLabel),
+    out += svg_text("ink", 0, 0, shorten(map.columns[j], kLongestWord),
                     text("transform=\"translate(", x, " -6) rotate(-", kSlant, ")\""));
   }
   return out;
@@ -148,7 +148,7 @@ std::string row_labels(const HeatMap& map, const Layout& at) {
   std::string out;
   for (size_t i = 0; i < map.rows.size(); i += at.row_step) {
     out += svg_text("ink", -8, at.cell * (static_cast<double>(i) + 0.5) + at.font / 3,
-                    shorten(map.rows[i], kLongestLabel), "text-anchor=\"end\"");
+                    shorten(map.rows[i], kLongestWord), "text-anchor=\"end\"");
   }
   return out;
 }
@@ -156,8 +156,8 @@ std::string row_labels(const HeatMap& map, const Layout& at) {
 std::string draw_panel(const HeatMap& map, size_t index, const ValueScale& scale, const Layout& at, bool tooltips) {
   const Panel& panel = map.panels[index];
   const size_t column = index % at.per_row, band = index / at.per_row;
-  const double x = kMargin + at.left + static_cast<double>(column) * (at.panel_width + kGap);
-  const double y = at.top + static_cast<double>(band) * (at.panel_height + kGap) + 24 + at.above;
+  const double x = kPageMargin + at.left + static_cast<double>(column) * (at.panel_width + kPanelGap);
+  const double y = at.top + static_cast<double>(band) * (at.panel_height + kPanelGap) + 24 + at.above;
   std::string out = text("<g transform=\"translate(", coordinate(x), ' ', coordinate(y), ")\" font-size=\"",
                          coordinate(at.font), "\">\n");
   out += svg_text("ink", 0, -at.above - 8, panel.title, "font-size=\"13\" font-weight=\"600\"");
@@ -186,12 +186,12 @@ std::string heat_map_svg(const HeatMap& map) {
   const ValueScale scale = value_scale(map);
   const bool tooltips = map.rows.size() * map.columns.size() * map.panels.size() <= kMostTooltips;
 
-  std::string out = svg_start(at.width, at.height, map.title, colour_rules(false), colour_rules(true));
+  std::string out = svg_start(at.width, at.height, map.title, heat_colour_rules(false), heat_colour_rules(true));
   if (!map.title.empty())
-    out += svg_text("ink", kMargin, kMargin + 14, map.title, "font-size=\"17\" font-weight=\"600\"");
-  if (!map.note.empty()) out += svg_text("soft", kMargin, at.top - 14, map.note, "font-size=\"12\"");
+    out += svg_text("ink", kPageMargin, kPageMargin + 14, map.title, "font-size=\"17\" font-weight=\"600\"");
+  if (!map.note.empty()) out += svg_text("soft", kPageMargin, at.top - 14, map.note, "font-size=\"12\"");
   for (size_t i = 0; i < map.panels.size(); i++) out += draw_panel(map, i, scale, at, tooltips);
-  out += draw_legend(scale, kMargin, at.height - 52);
+  out += draw_legend(scale, kPageMargin, at.height - 52);
   return out + "</svg>\n";
 }
 

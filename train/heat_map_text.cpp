@@ -15,7 +15,7 @@ constexpr int kCell = 2;  // columns of the terminal; about as wide as a line is
 constexpr int kGap = 2;   // between panels
 constexpr int kLongestLabel = 14, kTallestLabel = 10;
 constexpr std::string_view kShades = " .:-=+*#%@";
-constexpr int kColours[] = {17, 18, 24, 30, 36, 42, 114, 156, 193, 230};  // of the 256, from dark to bright
+constexpr int kHeatColours[] = {17, 18, 24, 30, 36, 42, 114, 156, 193, 230};  // of the 256, from dark to bright
 
 // As much of a panel as fits in the width: some of its columns.
 struct Segment {
@@ -144,8 +144,8 @@ class TextMap {
   std::string shade(double place, int& background) const {
     if (!colour_)
       return std::string(kCell, kShades[std::min(kShades.size() - 1, static_cast<size_t>(place * kShades.size()))]);
-    const size_t level = std::min(std::size(kColours) - 1, static_cast<size_t>(place * std::size(kColours)));
-    return set_background(kColours[level], background) + std::string(kCell, ' ');
+    const size_t level = std::min(std::size(kHeatColours) - 1, static_cast<size_t>(place * std::size(kHeatColours)));
+    return set_background(kHeatColours[level], background) + std::string(kCell, ' ');
   }
 
   // The escape sequence for another background; -1: the terminal's own.
@@ -158,7 +158,7 @@ class TextMap {
   void draw_legend() {
     std::string bar;
     int background = -1;
-    const int levels = static_cast<int>(colour_ ? std::size(kColours) : kShades.size());
+    const int levels = static_cast<int>(colour_ ? std::size(kHeatColours) : kShades.size());
     for (int level = 0; level < levels; level++) bar += shade((level + 0.5) / levels, background);
     bar += set_background(-1, background);
     const std::string low = significant(scale_.low, 3), high = significant(scale_.high, 3);

@@ -1,28 +1,16 @@
 #include "train/log.h"
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tensor/error.h"
 #include "train/atomic_file.h"
+#include "train/json.h"
 #include "train/plot.h"
 
 namespace heed::train {
 
 namespace {
-
-struct Field {
-  const char* name;
-  double EpochRecord::*value;
-};
-constexpr Field kFields[] = {{"train_loss", &EpochRecord::train_loss},
-                             {"train_accuracy", &EpochRecord::train_accuracy},
-                             {"validation_loss", &EpochRecord::validation_loss},
-                             {"validation_accuracy", &EpochRecord::validation_accuracy},
-                             {"lr", &EpochRecord::lr},
-                             {"grad_norm", &EpochRecord::grad_norm},
-                             {"seconds", &EpochRecord::seconds}};
 
 Curve curve(const std::string& name, const std::vector<EpochRecord>& records, double EpochRecord::*value) {
   Curve c{name, {}};
@@ -36,17 +24,13 @@ void write_logs(const std::string& folder, const std::vector<EpochRecord>& recor
   std::ostringstream csv, lines;
   csv.precision(9);
   csv << "epoch,steps";
-  for (const Field& field : kFields) csv << ',' << field.name;
+  for (const EpochField& field : kEpochFields) csv << ',' << field.name;
   csv << '\n';
   for (const EpochRecord& r : records) {
-    nlohmann::ordered_json line = {{"epoch", r.epoch}, {"steps", r.steps}};
     csv << r.epoch << ',' << r.steps;
-    for (const Field& field : kFields) {
-      csv << ',' << r.*field.value;
-      line[field.name] = r.*field.value;
-    }
+    for (const EpochField& field : kEpochFields) csv << ',' << r.*field.value;
     csv << '\n';
-    lines << line.dump() << '\n';
+    lines << to_json(r) << '\n';
   }
   write_text_file(folder + "/log.csv", csv.str());
   write_text_file(folder + "/log.jsonl", lines.str());
@@ -63,14 +47,9 @@ std::vector<EpochRecord> read_log(const std::string& folder, int64_t epochs) {
   std::string line;
   while (static_cast<int64_t>(records.size()) < epochs && std::getline(in, line)) {
     try {
-      const nlohmann::json json = nlohmann::json::parse(line);
-      EpochRecord r;
-      r.epoch = json.at("epoch");
-      r.steps = json.at("steps");
-      for (const Field& field : kFields) r.*field.value = json.at(field.name);
-      records.push_back(r);
-    } catch (const nlohmann::json::exception&) {
-      throw FileError(text(path, ":", records.size() + 1, ": not a record of a training log"));
+      records.push_back(epoch_record(line));
+    } catch (const FileError& error) {
+      throw FileError(text(path, ":", records.size() + 1, ": ", error.what()));
     }
   }
   return records;

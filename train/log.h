@@ -14,6 +14,18 @@ struct EpochRecord {
   double seconds = 0;    // of training and validation
 };
 
+struct EpochField {
+  const char* name;
+  double EpochRecord::*value;
+};
+inline constexpr EpochField kEpochFields[] = {{"train_loss", &EpochRecord::train_loss},
+                                              {"train_accuracy", &EpochRecord::train_accuracy},
+                                              {"validation_loss", &EpochRecord::validation_loss},
+                                              {"validation_accuracy", &EpochRecord::validation_accuracy},
+                                              {"lr", &EpochRecord::lr},
+                                              {"grad_norm", &EpochRecord::grad_norm},
+                                              {"seconds", &EpochRecord::seconds}};
+
 void write_logs(const std::string& folder, const std::vector<EpochRecord>& records);
 // The records of a log.jsonl, for a run that is resumed; the first `epochs` of them.
 std::vector<EpochRecord> read_log(const std::string& folder, int64_t epochs);
