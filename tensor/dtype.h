@@ -66,7 +66,7 @@ HEED_BOTH To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {
     return value;
   } else if constexpr (std::is_same_v<From, f16> || std::is_same_v<From, bf16>) {
-    return static_cast<To>(static_cast<float>(value));
+    return convert<To>(static_cast<float>(value));
   } else if constexpr (std::is_same_v<To, f16> || std::is_same_v<To, bf16>) {
     return To(static_cast<float>(value));
   } else if constexpr (std::is_same_v<To, int32_t>) {  // towards 0; beyond the range the nearest end, NaN gives 0
