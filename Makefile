@@ -19,7 +19,7 @@ OPTIMIZE  ?= $(LEVEL) $(MARCH)
 LEVEL      = -O2
 CXXFLAGS  ?=
 FLAGS     := -std=c++20 -Wall -Wextra -Wpedantic -fopenmp -I. $(BLAS_INCLUDES)
-COMPILE    = $(CXX) $(FLAGS) $(OPTIMIZE) $(CXXFLAGS) $(SANITIZE) -MMD -MP -c $< -o $@
+COMPILE    = $(CXX) $(FLAGS) $(OPTIMIZE) $(CXXFLAGS) $(SANITIZE) -MMD -MP -x c++ -c $< -o $@
 LINK       = $(CXX) -fopenmp $(CXXFLAGS) $(SANITIZE)
 
 PROGRAM_SOURCES := train/heed.cpp $(wildcard train/command_*.cpp)
@@ -31,7 +31,7 @@ TEST_SOURCES    := $(wildcard tests/*.cpp)
 EXAMPLES        := $(basename $(wildcard examples/*.cpp))
 object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 
-.PHONY: always all test train imdb examples debug sanitize format lint install help clean check-packages
+.PHONY: always all test train imdb examples debug sanitize races faults format lint install help clean check-packages
 all: $(BUILD)/heed $(addprefix $(BUILD)/, $(EXAMPLES))
 
 help:
@@ -42,6 +42,7 @@ help:
 	@echo 'make examples   builds and runs every example'
 	@echo 'make debug      -O0 -g into build/debug, for gdb'
 	@echo 'make sanitize   the tests under AddressSanitizer and UBSan'
+	@echo 'make races      the CUDA kernels under ThreadSanitizer; make faults: who finds which planted fault'
 	@echo 'make format     clang-format over the sources; make lint: clang-tidy'
 	@echo 'make install    headers, library, program, pkg-config file into PREFIX=$(PREFIX)'
 	@echo 'make clean      removes build/'
@@ -63,7 +64,7 @@ $(BUILD)/%.o: %.cpp | check-packages
 # A kernel file, compiled by g++ against the emulator (cuda/gpu.h): the device `emulated`.
 $(BUILD)/%.o: %.cu | check-packages
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -Wno-unknown-pragmas $(OPTIMIZE) $(CXXFLAGS) $(SANITIZE) -MMD -MP -x c++ -c $< -o $@
+	$(COMPILE) -Wno-unknown-pragmas
 
 # Most of the time of a small file goes into the standard headers, so a room is compiled as one: a clean build takes a third
 # of the time. After a change in one file `make ROOMS=` compiles that one alone; `make debug` does so too.
@@ -125,12 +126,29 @@ sanitize:
 	$(MAKE) BUILD=build/sanitize OPTIMIZE=-O1 CXXFLAGS=-g1 SANITIZE="$(SANITIZERS)" build/sanitize/heed-tests build/sanitize/heed
 	HEED_SANITIZE=1 build/sanitize/heed-tests
 
-SOURCES := $(wildcard */*.h */*.cpp autograd/*/*.h autograd/*/*.cpp cuda/*.cu cuda/emulator/*.h cuda/emulator/*.cpp)
+# The kernels and their tests under ThreadSanitizer, which sees each GPU thread as a thread; the emulator itself is not instrumented.
+RACE_OBJECTS := $(patsubst %,$(BUILD)/races/%.o, $(wildcard cuda/*.cu) tests/main.cpp $(wildcard tests/test_emulat*.cpp))
+$(BUILD)/races/%.o: % | check-packages
+	@mkdir -p $(@D)
+	$(COMPILE) -Wno-unknown-pragmas -O1 -g1 -fsanitize=thread
+
+$(BUILD)/races/heed-tests: $(RACE_OBJECTS) $(BUILD)/libheed.a
+	$(LINK) -fsanitize=thread $^ $(BLAS_LIBS) -o $@
+
+races: export OMP_NUM_THREADS = 1
+races: $(BUILD)/races/heed-tests
+	$<
+	HEED_EMULATOR=unordered=1 $<
+
+faults: $(BUILD)/libheed.a
+	LIBS="-fopenmp $(BLAS_LIBS)" tests/emulator_faults.sh $< $(BUILD)/faults $(CXX) $(FLAGS) -Wno-unknown-pragmas
+
+SOURCES := $(wildcard */*.h */*.cpp autograd/*/*.h autograd/*/*.cpp cuda/*.cu cuda/emulator/*.h cuda/emulator/*.cpp tests/faults/*.cu)
 format:
 	clang-format -i $(SOURCES)
 
 lint:
-	clang-tidy --quiet $(LIBRARY_SOURCES) $(PROGRAM_SOURCES) -- $(FLAGS)
+	clang-tidy --quiet $(filter %.cpp, $(LIBRARY_SOURCES)) $(PROGRAM_SOURCES) -- $(FLAGS)
 
 install: $(BUILD)/heed $(BUILD)/libheed.a
 	for header in $(wildcard tensor/*.h autograd/*.h nn/*.h train/*.h); do \

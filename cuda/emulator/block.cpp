@@ -17,7 +17,7 @@ dim3 blockDim, gridDim;
 
 namespace {
 
-const Kernel* kernel;
+const Kernel* kernel;  // null between launches
 std::vector<Thread> threads;
 Thread* current;
 size_t returned, at_barrier;
@@ -169,9 +169,12 @@ void let_go_on(Thread* warp, unsigned mask) {
   }
 }
 
-void fail(const std::string& what, Site at) {
-  throw_error(text(kernel->name, ": thread ", tuple(current->index), " of block ", tuple(blockIdx), ": ", what), at);
+std::string running_thread() {
+  if (!kernel) return "";
+  return text(kernel->name, ": thread ", tuple(current->index), " of block ", tuple(blockIdx));
 }
+
+void fail(const std::string& what, Site at) { throw_error(running_thread() + ": " + what, at); }
 
 void fail_stuck() {
   struct Group {
@@ -195,8 +198,8 @@ void fail_stuck() {
   for (const Group& g : groups) {
     const bool barrier = g.first->state == Thread::State::at_barrier;
     who += text(g.count, g.count == 1 ? " thread waits" : " threads wait", " in ",
-                barrier ? "__syncthreads" : text("a warp operation with mask 0x", std::hex, g.first->mask), " at ",
-                g.first->at.file, ":", g.first->at.line, " (the first is ", tuple(g.first->index), "), ");
+                barrier ? std::string("__syncthreads") : "a warp operation with mask " + mask_text(g.first->mask),
+                " at ", g.first->at.file, ":", g.first->at.line, " (the first is ", tuple(g.first->index), "), ");
   }
   who += text(returned, " of ", threads.size(), " have returned");
   throw_error(text(kernel->name, ": block ", tuple(blockIdx), " cannot go on: ", who,
@@ -255,7 +258,10 @@ void run_block(int64_t block_number) {
   if (!settings().unordered) races::acquire(&end_of_block);
 }
 
-void end_launch() { races::acquire(&end_of_block); }
+void end_launch() {
+  races::acquire(&end_of_block);
+  kernel = nullptr;
+}
 
 void abandon_launch() {
   end_launch();

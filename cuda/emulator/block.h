@@ -42,8 +42,10 @@ Thread* warp_of(const Thread& thread);        // its warp's lane 0
 unsigned lanes_of(const Thread& thread);      // how many lanes its warp has
 void park(Thread& thread);                    // returns when another thread has released it and its turn has come
 void let_go_on(Thread* warp, unsigned mask);  // releases these lanes
+std::string running_thread();                 // kernel, block and thread; "" outside kernels
 [[noreturn]] void fail(const std::string& what, Site at);  // names kernel, block and the current thread
 [[noreturn]] void fail_stuck();                            // nobody can go on: says who waits where
+std::string mask_text(unsigned mask);                      // 0xffff
 int parity_of_block();  // 0 or 1: neighbouring blocks use different objects to synchronise, for the race detector
 
 // The life of a launch: begin_launch, run_block for each block, then end_launch, or abandon_launch after an exception.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "cuda/emulator/settings.h"
 #include "tensor/error.h"
@@ -51,6 +52,7 @@ void close(const char* begin, const Allocation& a) {
 
 // [pages ... | slack < 16 bytes][guard page]: the allocation ends right before the guard page, but for alignment.
 char* map_with_guard(Allocation& a) {
+  report_guard_faults();
   a.page_bytes = (a.bytes + page() - 1) / page() * page();
   void* memory = mmap(nullptr, a.page_bytes + page(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
@@ -150,6 +152,18 @@ void check_slack(const char* kernel) {
                              static_cast<const void*>(begin)));
     }
   }
+}
+
+std::string describe_guarded(const void* p) {
+  const std::lock_guard lock(mutex);
+  const char* byte = static_cast<const char*>(p);
+  for (const auto& [begin, a] : allocations) {
+    if (byte < a.pages || byte >= a.pages + a.page_bytes + page()) continue;
+    return text("byte ", byte - begin,
+                byte < begin + a.bytes ? ", closed to the host, of an" : ", beyond the end of an", " allocation of ",
+                a.bytes, " bytes");
+  }
+  return "";
 }
 
 size_t allocated_bytes() { return live; }

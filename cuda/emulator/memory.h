@@ -2,6 +2,7 @@
 // Outside kernels and copies it is closed to the host: poisoned under AddressSanitizer, unmapped with guard=1.
 #pragma once
 #include <cstddef>
+#include <string>
 
 namespace heed::emulated {
 
@@ -24,6 +25,11 @@ void check_device_range(const void* begin, size_t bytes, const char* what);
 void check_host_range(const void* begin, size_t bytes, const char* what);
 // With guard=1: were the bytes between an allocation's end and its guard page written? DeviceError naming the kernel.
 void check_slack(const char* kernel);
+
+// Where p lies, if it is on a page that guard=1 closes: "byte 4000, beyond the end of an allocation of 4000 bytes".
+// Otherwise "".
+std::string describe_guarded(const void* p);
+void report_guard_faults();  // from now on such an access prints that, before the program ends (guard.cpp)
 
 size_t allocated_bytes();
 bool is_allocation(const void* block);

@@ -1,6 +1,7 @@
 // Operations of a warp: each lane records what it brings; the last of the mask computes every lane's result.
 #include <bit>
-#include <ios>
+#include <sstream>
+#include <string>
 
 #include "cuda/emulator/block.h"
 #include "tensor/error.h"
@@ -26,8 +27,6 @@ const char* name_of(WarpOp op) {
   }
   return "";
 }
-
-std::string mask_text(unsigned mask) { return text("0x", std::hex, mask); }
 
 bool in(unsigned mask, int lane) { return mask >> lane & 1; }
 
@@ -100,6 +99,12 @@ char sync_object[2][32][2];
 unsigned char sync_phase[32];
 
 }  // namespace
+
+std::string mask_text(unsigned mask) {
+  std::ostringstream out;
+  out << "0x" << std::hex << mask;
+  return out.str();
+}
 
 uint64_t exchange(WarpOp op, unsigned mask, uint64_t value, int argument, int width, Site at) {
   const races::Unseen unseen;
