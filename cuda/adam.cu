@@ -68,8 +68,8 @@ void Gpu::adam(View p, View m, View v, View g, View rows, const AdamOptions& opt
   if (count == 0) return;
   with_floats(p.dtype, [&](auto t) {
     using T = decltype(t);
-    const Parameters<T> x = {p.as<T>(), m.as<T>(), v.as<T>(), g.as<T>(), rows.as<int32_t>(), count,
-                             rows ? count / rows.numel() : 1};
+    const Parameters<T> x = {
+        p.as<T>(), m.as<T>(), v.as<T>(), g.as<T>(), rows.as<int32_t>(), count, rows ? count / rows.numel() : 1};
     launch_items("adam", adam_step<T>, count, stream_, x, Step<T>(options));
   });
 }

@@ -3,9 +3,9 @@
 //   o = dropout(softmax(scale q k^T + mask)) v,  lse = log sum exp(scale q k^T + mask)
 //
 // A block of 256 threads takes 64 queries of one head; the keys pass by in tiles of 64. For each query three things are
-// kept in registers: the largest score m so far, l = sum exp(s - m), and the sum of exp(s - m) v. When m grows, the two sums
-// are scaled by exp(m_old - m_new). So the weights, (T, S) numbers, never exist but for one tile in shared memory. A tile
-// that causality, window or lengths hide altogether costs nothing.
+// kept in registers: the largest score m so far, l = sum exp(s - m), and the sum of exp(s - m) v. When m grows, the two
+// sums are scaled by exp(m_old - m_new). So the weights, (T, S) numbers, never exist but for one tile in shared memory.
+// A tile that causality, window or lengths hide altogether costs nothing.
 //
 // Bytes moved, for each 64 queries: q and o once, k and v once, mostly from the second-level cache.
 #include "cuda/attention.h"
@@ -111,8 +111,8 @@ void Gpu::attention(View o, View lse, View q, View k, View v, const AttentionOpt
     const AttentionCall<T> call(q, k, v, options);
     with_chunks<T>(call.E, [&](auto chunks) {
       constexpr int kChunks = decltype(chunks)::value;
-      launch_tiles("attention", attention_tiles<T, kChunks>, call, call.queries, parts_of(call.E, kChunks), stream_, Heads<T>(o),
-                   lse.as<T>(), Heads<const T>(q), Heads<const T>(k), Heads<const T>(v), call);
+      launch_tiles("attention", attention_tiles<T, kChunks>, call, call.queries, parts_of(call.E, kChunks), stream_,
+                   Heads<T>(o), lse.as<T>(), Heads<const T>(q), Heads<const T>(k), Heads<const T>(v), call);
     });
   });
 }

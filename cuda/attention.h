@@ -1,8 +1,8 @@
 // What the attention kernels share: the mask, dropout, and two products of tiles.
 //
-// A block of 16 x 16 threads computes tiles of 64 x 64 weights; each thread holds 4 x 4 of them in registers, those of rows
-// 4 y .. 4 y + 3 and columns 4 x .. 4 x + 3. Operands pass through shared memory in slices of 16: every number that is
-// loaded from there is used four times.
+// A block of 16 x 16 threads computes tiles of 64 x 64 weights; each thread holds 4 x 4 of them in registers, those of
+// rows 4 y .. 4 y + 3 and columns 4 x .. 4 x + 3. Operands pass through shared memory in slices of 16: every number
+// that is loaded from there is used four times.
 #pragma once
 #include <cmath>
 
@@ -28,8 +28,7 @@ struct Heads {
   T* data;
   int64_t step_b, step_h, step_row;
 
-  explicit Heads(const View& v)
-      : data(v.as<T>()), step_b(v.strides[0]), step_h(v.strides[1]), step_row(v.strides[2]) {}
+  explicit Heads(const View& v) : data(v.as<T>()), step_b(v.strides[0]), step_h(v.strides[1]), step_row(v.strides[2]) {}
 };
 
 // The matrix of one head, or the part of it that begins at some row.
@@ -260,11 +259,11 @@ __device__ T row_reduce(T value, Combine combine) {
 
 // ---- the host's side
 
-// Calls fn(std::integral_constant<int, n>{}) with the number of chunks of 64 columns that a block accumulates: one, or two
-// where registers allow it. Wider heads are cut into parts, each the work of blocks of its own.
+// Calls fn(std::integral_constant<int, n>{}) with the number of chunks of 64 columns that a block accumulates: one, or
+// two where registers allow it. Wider heads are cut into parts, each the work of blocks of its own.
 template <class T, class Fn>
 void with_chunks(int64_t columns, const Fn& fn) {
-  if (sizeof(T) == 4 && columns > kTile) return fn(std::integral_constant<int, sizeof(T) == 4 ? 2 : 1>{});
+  if (sizeof(T) == 4 && columns > kTile) return fn(std::integral_constant < int, sizeof(T) == 4 ? 2 : 1 > {});
   fn(std::integral_constant<int, 1>{});
 }
 

@@ -5,9 +5,9 @@
 //   dv = a^T do,  dk = scale ds^T q,  dq = scale ds k
 //
 // Three kernels. The first finds delta, a warp for each query. In the second a block takes 64 keys of one head and the
-// queries pass by in tiles of 64: dk and dv stay in registers until they are complete. In the third a block takes 64 queries
-// and the keys pass by, for dq. Weights are thus computed twice, and nothing is ever added to memory that another block
-// writes: the order of every sum is fixed. Memory beside the operands: delta, one number for each query.
+// queries pass by in tiles of 64: dk and dv stay in registers until they are complete. In the third a block takes 64
+// queries and the keys pass by, for dq. Weights are thus computed twice, and nothing is ever added to memory that
+// another block writes: the order of every sum is fixed. Memory beside the operands: delta, one number for each query.
 #include "cuda/attention.h"
 #include "cuda/device.h"
 #include "cuda/rows.h"
@@ -47,8 +47,8 @@ struct WeightsAndGradients {
   Micro<T> a, ds;
 };
 
-// Of the keys from first_key on and the queries from first_query on. kKeysAreRows: a row for each key, as dk and dv want
-// it; otherwise a row for each query.
+// Of the keys from first_key on and the queries from first_query on. kKeysAreRows: a row for each key, as dk and dv
+// want it; otherwise a row for each query.
 template <bool kKeysAreRows, class T>
 __device__ WeightsAndGradients<T> weights_and_gradients(SharedTiles<T>& shared, const AttentionCall<T>& call,
                                                         const Operands<T>& x, const Part& part, int64_t first_query,
@@ -63,10 +63,12 @@ __device__ WeightsAndGradients<T> weights_and_gradients(SharedTiles<T>& shared, 
 
   WeightsAndGradients<T> out;
   const int64_t s = first_key + (kKeysAreRows ? threadIdx.y : threadIdx.x) * kMicro;
+#pragma unroll  // so that the tiles stay in registers
   for (int i = 0; i < kMicro; i++) {  // queries
     const int64_t t = first_query + (kKeysAreRows ? threadIdx.x : threadIdx.y) * kMicro + i;
     const int64_t row = (part.b * call.H + part.h) * call.queries + t;
     const DropoutFactors<T> factor = dropout_factors(call, part, t, s);
+#pragma unroll
     for (int j = 0; j < kMicro; j++) {  // keys
       const int r = kKeysAreRows ? j : i, c = kKeysAreRows ? i : j;
       const bool sees = call.sees(part.b, part.h, t, s + j);
@@ -128,7 +130,7 @@ struct Gradients {
 
 template <class T>
 void launch_gradients(Memory& memory, cudaStream_t stream, const Gradients& out, Operands<T> x, const View& o,
-                    const AttentionCall<T>& call) {
+                      const AttentionCall<T>& call) {
   const int64_t rows = call.B * call.H * call.queries;
   const Scratch scratch(memory, static_cast<size_t>(rows) * sizeof(T));
   launch_teams<kWarp>("attention_delta", attention_delta<T>, rows, 0, stream, scratch.as<T>(), x.dout,
@@ -138,8 +140,7 @@ void launch_gradients(Memory& memory, cudaStream_t stream, const Gradients& out,
     with_chunks<T>(std::max(call.D, call.E), [&](auto chunks) {
       constexpr int kChunks = decltype(chunks)::value;
       launch_tiles("attention_grad_keys", attention_grad_keys<T, kChunks>, call, call.S,
-                   parts_of(std::max(call.D, call.E), kChunks), stream, Heads<T>(out.dk), Heads<T>(out.dv), x,
-                   call);
+                   parts_of(std::max(call.D, call.E), kChunks), stream, Heads<T>(out.dk), Heads<T>(out.dv), x, call);
     });
   }
   if (out.dq) {
@@ -157,8 +158,8 @@ void Gpu::attention_grad(View dq, View dk, View dv, View dout, View q, View k, V
                          const AttentionOptions& options) {
   with_floats(q.dtype, [&](auto t) {
     using T = decltype(t);
-    const Operands<T> x = {Heads<const T>(q), Heads<const T>(k), Heads<const T>(v), Heads<const T>(dout),
-                           lse.as<T>(), nullptr};
+    const Operands<T> x = {Heads<const T>(q),    Heads<const T>(k), Heads<const T>(v),
+                           Heads<const T>(dout), lse.as<T>(),       nullptr};
     launch_gradients<T>(memory(), stream_, {dq, dk, dv}, x, o, AttentionCall<T>(q, k, v, options));
   });
 }

@@ -1,8 +1,8 @@
 // fill, copy (with conversion), where.
 //
-// Elements of one dtype move as bits, in packs of 16 bytes where both sides lie contiguous. A transposition goes through
-// a tile in shared memory, so that both its reads and its writes touch whole lines of memory. Everything else takes one
-// thread for each element. All are bound by bytes moved: each element is read once and written once.
+// Elements of one dtype move as bits, in packs of 16 bytes where both sides lie contiguous. A transposition goes
+// through a tile in shared memory, so that both its reads and its writes touch whole lines of memory. Everything else
+// takes one thread for each element. All are bound by bytes moved: each element is read once and written once.
 #include "cuda/device.h"
 #include "cuda/launch.h"
 #include "cuda/pack.h"
@@ -15,9 +15,12 @@ namespace {
 template <class Fn>
 void with_bits(DType dtype, const Fn& fn) {
   switch (size_of(dtype)) {
-    case 2: return fn(uint16_t{});
-    case 4: return fn(uint32_t{});
-    default: return fn(uint64_t{});
+    case 2:
+      return fn(uint16_t{});
+    case 4:
+      return fn(uint32_t{});
+    default:
+      return fn(uint64_t{});
   }
 }
 
@@ -69,8 +72,8 @@ struct Transposition {
   int64_t blocks() const { return others.count * row_tiles() * column_tiles(); }
 };
 
-// A block of 32 x 8 threads moves a tile of 32 x 32. The tile's rows are one element longer: a column of it then lies in
-// 32 different banks of shared memory.
+// A block of 32 x 8 threads moves a tile of 32 x 32. The tile's rows are one element longer: a column of it then lies
+// in 32 different banks of shared memory.
 template <class T>
 __global__ void copy_transposed(T* y, const T* x, Transposition t) {
   T* tile = gpu::dynamic_shared<T>();

@@ -34,9 +34,12 @@ void Gpu::gather(View y, View x, View index, int axis) {
                  x.shape[axis], x.strides[axis], wrong_index_);
   };
   switch (size_of(y.dtype)) {
-    case 2: return launch(uint16_t{});
-    case 4: return launch(uint32_t{});
-    default: return launch(uint64_t{});
+    case 2:
+      return launch(uint16_t{});
+    case 4:
+      return launch(uint32_t{});
+    default:
+      return launch(uint64_t{});
   }
 }
 

@@ -1,9 +1,9 @@
 // Matrix products by cuBLAS: c = alpha a b + beta c for every leading index.
 //
-// cuBLAS counts by columns, heed by rows. A row-major matrix read by columns is its transpose, and c^T = b^T a^T: so a and
-// b change places, and nothing is copied. An operand whose rows or whose columns are contiguous is read where it lies, a
-// transpose is a flag; only others are copied first. Leading axes that continue the rows become one large product; of the
-// others, the longest is cuBLAS's batch.
+// cuBLAS counts by columns, heed by rows. A row-major matrix read by columns is its transpose, and c^T = b^T a^T: so a
+// and b change places, and nothing is copied. An operand whose rows or whose columns are contiguous is read where it
+// lies, a transpose is a flag; only others are copied first. Leading axes that continue the rows become one large
+// product; of the others, the longest is cuBLAS's batch.
 //
 // f32 is multiplied as f32. HEED_TF32=1 allows tensor cores with ten bits of mantissa instead of 23.
 #include <cstdlib>
@@ -173,7 +173,8 @@ void Gpu::matmul(View c, View a, View b, double alpha, double beta) {
     return copy.store(*this);
   }
   check_counts(p);
-  gpu::check(cublasSetMathMode(blas_, tf32_is_asked_for() ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH), "matmul");
+  gpu::check(cublasSetMathMode(blas_, tf32_is_asked_for() ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH),
+             "matmul");
   with_floats(c.dtype, [&](auto t) { multiply_all<decltype(t)>(blas_, p, alpha, beta); });
 }
 

@@ -3,8 +3,8 @@
 //   layer norm:  mean = sum x / C,  rstd = 1 / sqrt(sum (x - mean)^2 / C + eps),  y = (x - mean) rstd w + b
 //   RMS norm:    mean = 0,          rstd = 1 / sqrt(sum x^2 / C + eps),           y = x rstd w
 //
-// A warp for each row of up to 1024 elements, a block for each longer one. x is read three times (RMS norm: twice), from
-// cache but for the first time, and y written: 8 bytes an element of f32.
+// A warp for each row of up to 1024 elements, a block for each longer one. x is read three times (RMS norm: twice),
+// from cache but for the first time, and y written: 8 bytes an element of f32.
 #include "cuda/device.h"
 #include "cuda/rows.h"
 

@@ -3,9 +3,9 @@
 //   dx = rstd (g - mean(g) - n mean(g n)), where RMS norm has no mean(g)
 //   dw = sum dy n,  db = sum dy, over rows
 //
-// dx: a warp or a block for each row, as forward; 12 bytes an element of f32. dw and db: a block of 32 x 8 threads takes 32
-// columns of a part of the rows and reads whole lines of memory, 8 bytes an element; the parts' sums go to scratch memory
-// and are added by reduce, in an order that depends on sizes alone.
+// dx: a warp or a block for each row, as forward; 12 bytes an element of f32. dw and db: a block of 32 x 8 threads
+// takes 32 columns of a part of the rows and reads whole lines of memory, 8 bytes an element; the parts' sums go to
+// scratch memory and are added by reduce, in an order that depends on sizes alone.
 #include "cuda/device.h"
 #include "cuda/rows.h"
 #include "tensor/scratch.h"
@@ -87,8 +87,8 @@ void norm_grad(Gpu& device, const char* name, cudaStream_t stream, const Gradien
     const Rows<3> rows = rows_of<3>(x.shape, {out.dx.strides, dy.strides, x.strides});
     with_team(C, [&](auto threads) {
       constexpr int kThreads = decltype(threads)::value;
-      launch_teams<kThreads>(name, norm_grad_rows<T, kThreads>, rows.walk.count, sizeof(Two<T>), stream,
-                             out.dx.as<T>(), in, rows);
+      launch_teams<kThreads>(name, norm_grad_rows<T, kThreads>, rows.walk.count, sizeof(Two<T>), stream, out.dx.as<T>(),
+                             in, rows);
     });
   }
   if (!out.dw && !out.db) return;

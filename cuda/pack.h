@@ -45,8 +45,8 @@ __device__ void store_pack(T* to, const Pack<T>& pack, int elements) {
   }
 }
 
-// Turns a walk over elements into one over packs of `width`, if all lines begin at multiples of 16 bytes. Operand 0 is the
-// output.
+// Turns a walk over elements into one over packs of `width`, if all lines begin at multiples of 16 bytes. Operand 0 is
+// the output.
 template <int N>
 bool pack_walk(PackedWalk<N>& packed, const Walk<N>& walk, const void* const (&data)[N], int64_t width) {
   if (walk.rank == 0) return false;

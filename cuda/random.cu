@@ -1,8 +1,8 @@
-// Random numbers: dropout and uniform, from the counter-based generator of tensor/random.h. Bits are those of every other
-// device.
+// Random numbers: dropout and uniform, from the counter-based generator of tensor/random.h. Bits are those of every
+// other device.
 //
-// One thread for each block of four random words: ten rounds of integer multiplication for four elements, less work than
-// their 32 bytes take to move.
+// One thread for each block of four random words: ten rounds of integer multiplication for four elements, less work
+// than their 32 bytes take to move.
 #include "cuda/device.h"
 #include "cuda/launch.h"
 #include "cuda/walk.h"

@@ -1,11 +1,12 @@
 // Reductions over any axes: sum, max, min, sum of squares, argmax.
 //
-// An output's elements are cut into parts where there are too few outputs to fill the GPU, and each part's state goes to
-// scratch memory; a second kernel combines the parts. So the order of additions depends on sizes alone: two runs give the
-// same bits. Bytes moved: x once.
+// An output's elements are cut into parts where there are too few outputs to fill the GPU, and each part's state goes
+// to scratch memory; a second kernel combines the parts. So the order of additions depends on sizes alone: two runs
+// give the same bits. Bytes moved: x once.
 //
 //   x contiguous along a reduced axis:  a team of threads for each part, whose states meet by warp shuffles
-//   otherwise:                          threads of a warp take neighbouring outputs, so that together they read whole lines
+//   otherwise:                          threads of a warp take neighbouring outputs, so that together they read whole
+//   lines
 #include <climits>
 
 #include "cuda/device.h"
@@ -238,17 +239,20 @@ void Gpu::reduce(Reduction op, View y, View x) {
   with_floats(x.dtype, [&](auto t) {
     using T = decltype(t);
     switch (op) {
-      case Reduction::sum: return Reduce<Sum<T>>("sum", memory(), stream_, y, x).run();
-      case Reduction::max: return Reduce<Max<T>>("max", memory(), stream_, y, x).run();
-      case Reduction::min: return Reduce<Min<T>>("min", memory(), stream_, y, x).run();
-      case Reduction::sum_squares: return Reduce<SumSquares<T>>("sum_squares", memory(), stream_, y, x).run();
+      case Reduction::sum:
+        return Reduce<Sum<T>>("sum", memory(), stream_, y, x).run();
+      case Reduction::max:
+        return Reduce<Max<T>>("max", memory(), stream_, y, x).run();
+      case Reduction::min:
+        return Reduce<Min<T>>("min", memory(), stream_, y, x).run();
+      case Reduction::sum_squares:
+        return Reduce<SumSquares<T>>("sum_squares", memory(), stream_, y, x).run();
     }
   });
 }
 
 void Gpu::argmax(View y, View x) {
-  with_floats(x.dtype,
-              [&](auto t) { Reduce<ArgMax<decltype(t)>>("argmax", memory(), stream_, y, x).run(); });
+  with_floats(x.dtype, [&](auto t) { Reduce<ArgMax<decltype(t)>>("argmax", memory(), stream_, y, x).run(); });
 }
 
 }  // namespace heed::HEED_GPU

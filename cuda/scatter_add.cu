@@ -1,15 +1,15 @@
 // scatter_add: y[.., index[.., i, ..], ..] += x[.., i, ..], always in order of i.
 //
-// Atomic additions would come in any order and give other bits at each run. Instead the entries of the index are sorted by
-// where they go, those with one goal keeping their order; then one thread adds up all that goes to one element.
+// Atomic additions would come in any order and give other bits at each run. Instead the entries of the index are sorted
+// by where they go, those with one goal keeping their order; then one thread adds up all that goes to one element.
 //
 //   1. one thread for each entry writes down where it goes and where it comes from
 //   2. tiles of 256 entries are sorted in shared memory: an entry's rank is the number of entries before it
 //   3. sorted runs are merged two by two: a thread finds its entry's place in the other run by binary search
 //   4. one thread for each first entry of a goal, and each column, adds the entries in their order
 //
-// An axis along which the index repeats (a row of an embedding) has one entry for all of its columns. Bytes moved: x once,
-// y twice, and 32 bytes an entry for each of log2(entries / 256) merges.
+// An axis along which the index repeats (a row of an embedding) has one entry for all of its columns. Bytes moved: x
+// once, y twice, and 32 bytes an entry for each of log2(entries / 256) merges.
 #include <climits>
 #include <utility>
 

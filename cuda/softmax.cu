@@ -3,8 +3,8 @@
 //   y_i = exp(x_i - max) / sum_j exp(x_j - max)        dx_i = y_i (dy_i - sum_j dy_j y_j)
 //   y_i = x_i - max - log sum_j exp(x_j - max)         dx_i = dy_i - exp(y_i) sum_j dy_j
 //
-// A warp for each row of up to 1024 elements, four rows in a block; a block of 256 threads for each longer row. A row is
-// read twice, the second time from cache, and written once: 8 bytes an element of f32 forward, 12 backward.
+// A warp for each row of up to 1024 elements, four rows in a block; a block of 256 threads for each longer row. A row
+// is read twice, the second time from cache, and written once: 8 bytes an element of f32 forward, 12 backward.
 #include "cuda/device.h"
 #include "cuda/log_sum_exp.h"
 

@@ -1,5 +1,5 @@
-// Teams: the threads that share one row of a reduction, a softmax, a norm. A warp for short rows, a whole block for long
-// ones.
+// Teams: the threads that share one row of a reduction, a softmax, a norm. A warp for short rows, a whole block for
+// long ones.
 #pragma once
 #include "cuda/gpu.h"
 #include "cuda/launch.h"
@@ -13,11 +13,11 @@ __device__ T shuffle_xor(T value, int distance) {
   return __shfl_xor_sync(kAllLanes, value, distance);
 }
 
-// Combines the values of a team's threads; every thread gets the result. combine must be commutative and associative but
-// for rounding; the order is always the same.
+// Combines the values of a team's threads; every thread gets the result. combine must be commutative and associative
+// but for rounding; the order is always the same.
 //
-// Within a warp, thread i takes the value of thread i ^ 16, then i ^ 8, ...: after five steps each has all 32. The totals
-// of a block's warps meet in its dynamic shared memory, which launch_teams gives room for one of each.
+// Within a warp, thread i takes the value of thread i ^ 16, then i ^ 8, ...: after five steps each has all 32. The
+// totals of a block's warps meet in its dynamic shared memory, which launch_teams gives room for one of each.
 template <int kThreads, class T, class Combine>
 __device__ T team_reduce(T value, Combine combine) {
   for (int distance = kWarp / 2; distance > 0; distance /= 2) value = combine(value, shuffle_xor(value, distance));

@@ -1,7 +1,7 @@
 // Convolution's unfold and its adjoint, fold. x: (B, C, H, W), columns: (B, C kh kw, OH OW), contiguous.
 //
-//   unfold:  columns[b, (c, i, j), (oh, ow)] = x[b, c, h, w],  h = oh stride_h - pad_h + i dilation_h, w likewise;  0 outside x
-//   fold:    x[b, c, h, w] = the sum of all columns that unfold took from there
+//   unfold:  columns[b, (c, i, j), (oh, ow)] = x[b, c, h, w],  h = oh stride_h - pad_h + i dilation_h, w likewise;  0
+//   outside x fold:    x[b, c, h, w] = the sum of all columns that unfold took from there
 //
 // One thread for each output: of the columns, or of x. So fold needs no atomic additions, and its order is fixed. Bytes
 // moved: the columns once; x is read (or its sums are found) from cache.

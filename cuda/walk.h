@@ -21,9 +21,9 @@ __device__ inline int64_t divide(int64_t a, int64_t b, int64_t& remainder) {
 template <int N>
 struct Walk {
   int rank = 0;
-  int64_t count = 1;                 // elements
-  int64_t size[kMaxRank] = {};       // of each axis, the outermost first
-  int64_t step[N][kMaxRank] = {};    // strides of each operand
+  int64_t count = 1;               // elements
+  int64_t size[kMaxRank] = {};     // of each axis, the outermost first
+  int64_t step[N][kMaxRank] = {};  // strides of each operand
 
   // Where the element with this row-major index lies in each operand.
   struct Offsets {

@@ -1,5 +1,5 @@
-// What holds for the CUDA kernels alone, run by the emulator: that each is tested, that they fill a GPU, that no order of
-// threads changes a bit, wrong indices, and training. Their values: test_kernels*.cpp and test_ops.cpp.
+// What holds for the CUDA kernels alone, run by the emulator: that each is tested, that they fill a GPU, that no order
+// of threads changes a bit, wrong indices, and training. Their values: test_kernels*.cpp and test_ops.cpp.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -50,8 +50,8 @@ TEST_CASE("gpu: every kernel of the contract is compared with reference on the e
   REQUIRE(!compare::gpu_devices().empty());
   CHECK(compare::gpu_devices()[0] == &emulated_device());
   const std::string contract = read("tensor/device.h");
-  const std::string tests = read("tests/test_kernels.cpp") + read("tests/test_kernels_matmul.cpp") +
-                            read("tests/test_kernels_attention.cpp");
+  const std::string tests =
+      read("tests/test_kernels.cpp") + read("tests/test_kernels_matmul.cpp") + read("tests/test_kernels_attention.cpp");
   const std::set<std::string> memory = {"release", "upload", "download", "synchronize"};  // used by every test
   const std::regex kernel("virtual void (\\w+)\\(");
   int kernels = 0;
@@ -241,7 +241,9 @@ TEST_CASE("gpu: a wrong index is an error when the host next waits, and the devi
            "gather: index 7 is outside [0, 5)");
   contains(message_of<IndexError>([&] { index_add(table, 0, wrong, rows).to_vector<double>(); }),
            "scatter_add: index 7 is outside [0, 5)");
-  contains(message_of<IndexError>([&] { cross_entropy_rows(rows, indices({1, 3}), {}).loss.to_vector<double>(); }),
+  contains(message_of<IndexError>([&] {
+             cross_entropy_rows(rows, indices({1, 3}), {}).loss.to_vector<double>();
+           }),
            "cross_entropy: index 3 is outside [0, 3)");
   CHECK(index_select(table, 0, indices({4})).to_vector<double>() == std::vector<double>(3, 0));
 }
@@ -281,7 +283,9 @@ TEST_CASE("gpu: fused attention equals the composed one to 1e-10, forward and al
       const Shape shape = {2, 1, T, D};
       const std::vector<std::function<nn::Mask()>> masks = {
           [] { return nn::Mask(); }, [] { return nn::Mask::causal(); },
-          [&] { return nn::Mask::padding(indices({static_cast<int32_t>(T), static_cast<int32_t>(T / 3)})); },
+          [&] {
+            return nn::Mask::padding(indices({static_cast<int32_t>(T), static_cast<int32_t>(T / 3)}));
+          },
           [&] { return nn::Mask::window(T / 4 + 1); },
           [&] {
             std::vector<double> keep(static_cast<size_t>(T * T));

@@ -112,7 +112,7 @@ struct Results {
     lse_view.shape = {p.n.B, p.n.H, p.n.T};
     lse_view.strides = contiguous_strides(lse_view.shape);
     const AttentionMask& mask = p.options.mask;
-    const std::vector<View> host = {o.view,   lse_view, dq.view, dk.view, dv.view,      p.dout.view,
+    const std::vector<View> host = {o.view,   lse_view, dq.view,  dk.view,   dv.view,     p.dout.view,
                                     p.q.view, p.k.view, p.v.view, mask.keep, mask.lengths};
     on_device(device, host, [&](const std::vector<View>& x) {
       AttentionOptions options = p.options;
@@ -287,7 +287,8 @@ TEST_CASE_TEMPLATE("kernels: attention: scores far beyond what exp can take", Ca
   check_against_reference(tested, p, false, 200 * kTolerance<T>);  // the scores themselves are rounded at 1e3
 }
 
-TEST_CASE_TEMPLATE("kernels: attention: dropout of 1 leaves nothing, first_sample shifts the samples", Case, KERNEL_CASES) {
+TEST_CASE_TEMPLATE("kernels: attention: dropout of 1 leaves nothing, first_sample shifts the samples", Case,
+                   KERNEL_CASES) {
   using T = typename Case::Element;
   Device& tested = Case::tested();
   Problem<T> p({2, 2, 20, 30, 8, 8}, false);
@@ -330,7 +331,8 @@ TEST_CASE_TEMPLATE("kernels: attention: the same bits for any number of threads"
   }
 }
 
-TEST_CASE_TEMPLATE("kernels: attention: keys, values and the mask may repeat along samples and heads", Case, On<double, Name::cpu>, On<double, Name::emulated>) {
+TEST_CASE_TEMPLATE("kernels: attention: keys, values and the mask may repeat along samples and heads", Case,
+                   On<double, Name::cpu>, On<double, Name::emulated>) {
   Device& tested = Case::tested();
   Problem<double> p({2, 3, 40, 150, 8, 8}, false);
   p.use_keep(0.3);
@@ -342,16 +344,16 @@ TEST_CASE_TEMPLATE("kernels: attention: keys, values and the mask may repeat alo
   check_against_reference(tested, p);
 }
 
-TEST_CASE_TEMPLATE("kernels: attention: gradients that are not wanted may be absent", Case, On<double, Name::cpu>, On<double, Name::emulated>) {
+TEST_CASE_TEMPLATE("kernels: attention: gradients that are not wanted may be absent", Case, On<double, Name::cpu>,
+                   On<double, Name::emulated>) {
   Device& tested = Case::tested();
   Problem<double> p({1, 2, 70, 140, 8, 8}, false);
   Results<double> r(tested, p);
   Array<double> dk(p.k.view.shape, false, kNaN);
   View lse = r.lse.view;
   lse.shape = {1, 2, 70}, lse.strides = {140, 70, 1};
-  on_device(tested, {dk.view, p.dout.view, p.q.view, p.k.view, p.v.view, r.o.view, lse}, [&](const auto& x) {
-    tested.attention_grad({}, x[0], {}, x[1], x[2], x[3], x[4], x[5], x[6], p.options);
-  });
+  on_device(tested, {dk.view, p.dout.view, p.q.view, p.k.view, p.v.view, r.o.view, lse},
+            [&](const auto& x) { tested.attention_grad({}, x[0], {}, x[1], x[2], x[3], x[4], x[5], x[6], p.options); });
   CHECK(difference(dk, r.dk) == 0);
 }
 
