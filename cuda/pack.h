@@ -41,7 +41,10 @@ __device__ void store_pack(T* to, const Pack<T>& pack, int elements) {
   if (elements == Pack<T>::kWidth) {
     *reinterpret_cast<Pack<T>*>(to) = pack;
   } else {
-    for (int i = 0; i < elements; i++) to[i] = pack.value[i];
+#pragma unroll  // so that the pack stays in registers
+    for (int i = 0; i < Pack<T>::kWidth; i++) {
+      if (i < elements) to[i] = pack.value[i];
+    }
   }
 }
 

@@ -42,9 +42,12 @@ __global__ void drop_elements(T* y, const T* x, Walk<2> walk, Places places, Rul
   const int64_t row = divide(i, places.blocks_of_a_row(), c4);
   const int64_t b = divide(divide(row, places.R, r), places.L, l);
   const Philox four = dropout_block(rule.key, rule.first_sample + b, l, r, c4);
-  for (int64_t c = 4 * c4; c < 4 * c4 + 4 && c < places.C; c++) {
+#pragma unroll  // so that the words stay in registers
+  for (int j = 0; j < 4; j++) {
+    const int64_t c = 4 * c4 + j;
+    if (c >= places.C) return;
     const auto at = walk.at(row * places.C + c);
-    y[at.of[0]] = four.word[c % 4] >= rule.threshold ? x[at.of[1]] * rule.factor : T(0);
+    y[at.of[0]] = four.word[j] >= rule.threshold ? x[at.of[1]] * rule.factor : T(0);
   }
 }
 
@@ -55,7 +58,10 @@ __global__ void uniform_numbers(T* y, int64_t count, uint64_t key) {
   if (4 * block >= count) return;
   const uint64_t counter = static_cast<uint64_t>(block);
   const Philox four = philox(static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0, key);
-  for (int64_t i = 4 * block; i < 4 * block + 4 && i < count; i++) y[i] = uniform_from_bits(four.word[i % 4]);
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    if (4 * block + j < count) y[4 * block + j] = uniform_from_bits(four.word[j]);
+  }
 }
 
 }  // namespace
