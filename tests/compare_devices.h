@@ -50,11 +50,12 @@ class Array {
     }
     if (layout == Layout::stepped && rank > 0) memory[rank - 1] = 3 * memory[rank - 1] + 2;
     if (layout == Layout::padded && rank > 0) memory[rank - 1] += 5;
+    std::vector<int> repeated;  // axes along which one element stands for all
     for (int i = 0; i < rank; i++) {
       const bool last = i == rank - 1;
       const bool repeats =
           (layout == Layout::row && !last) || (layout == Layout::column && last) || layout == Layout::scalar;
-      if (repeats && memory[i] > 0) memory[i] = 1;
+      if (repeats && memory[i] > 0) memory[i] = 1, repeated.push_back(i);
     }
     strides_ = contiguous_strides(memory);
     if (layout == Layout::transposed && rank > 1) std::swap(strides_[rank - 1], strides_[rank - 2]);
@@ -62,8 +63,8 @@ class Array {
       for (int i = 0; i < rank / 2; i++) std::swap(strides_[i], strides_[rank - 1 - i]);
     }
     if (layout == Layout::stepped && rank > 0) strides_[rank - 1] = 3, offset_ = shape.numel() > 0 ? 1 : 0;
-    for (int i = 0; i < rank; i++) {
-      if (memory[i] == 1 && shape[i] > 1) strides_[i] = 0;
+    for (int i : repeated) {
+      if (shape[i] > 1) strides_[i] = 0;
     }
     bytes_.resize(static_cast<size_t>(memory.numel()) * size_of(dtype));
   }
