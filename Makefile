@@ -22,6 +22,21 @@ FLAGS     := -std=c++20 -Wall -Wextra -Wpedantic -fopenmp -I. $(BLAS_INCLUDES)
 COMPILE    = $(CXX) $(FLAGS) $(OPTIMIZE) $(CXXFLAGS) $(SANITIZE) -MMD -MP -x c++ -c $< -o $@
 LINK       = $(CXX) -fopenmp $(CXXFLAGS) $(SANITIZE)
 
+# The kernels by nvcc too, for `make cuda`: for these GPUs (compute capabilities), and as PTX of the last for newer ones.
+CUDA_HOME ?= /usr/local/cuda
+NVCC      ?= $(or $(shell command -v nvcc), $(CUDA_HOME)/bin/nvcc)
+ARCH      ?= 80 90
+CUDA_HOST ?= $(CXX)
+NVCC_FLAGS = -std=c++20 -O3 -I. -ccbin $(CUDA_HOST) $(foreach arch,$(ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+             -gencode arch=compute_$(lastword $(ARCH)),code=compute_$(lastword $(ARCH)) \
+             -Werror all-warnings -Xptxas -Werror,-warn-spills -Xcompiler -Wall,-Wextra,-Werror
+ifdef WITH_CUDA
+NVCC_OBJECTS := $(patsubst cuda/%.cu,$(BUILD)/nvcc/%.o,$(wildcard cuda/*.cu))
+FLAGS        += -DHEED_WITH_CUDA
+CUDA_LIB     := $(dir $(abspath $(dir $(NVCC))))lib64
+BLAS_LIBS    += -L$(CUDA_LIB) -Wl,-rpath,$(CUDA_LIB) -lcublas -lcudart
+endif
+
 PROGRAM_SOURCES := train/heed.cpp $(wildcard train/command_*.cpp)
 LIBRARY_SOURCES := $(wildcard tensor/*.cpp autograd/*.cpp autograd/*/*.cpp nn/*.cpp cuda/*.cpp cuda/*.cu cuda/emulator/*.cpp) \
                    $(filter-out $(PROGRAM_SOURCES), $(wildcard train/*.cpp))
@@ -31,7 +46,7 @@ TEST_SOURCES    := $(wildcard tests/*.cpp)
 EXAMPLES        := $(basename $(wildcard examples/*.cpp))
 object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 
-.PHONY: always all test train imdb examples debug sanitize races faults format lint install help clean check-packages
+.PHONY: always all test train imdb examples debug sanitize races faults format lint install help clean check-packages cuda cuda-f32 check-nvcc
 all: $(BUILD)/heed $(addprefix $(BUILD)/, $(EXAMPLES))
 
 help:
@@ -43,6 +58,7 @@ help:
 	@echo 'make debug      -O0 -g into build/debug, for gdb'
 	@echo 'make sanitize   the tests under AddressSanitizer and UBSan'
 	@echo 'make races      the CUDA kernels under ThreadSanitizer; make faults: who finds which planted fault'
+	@echo 'make cuda       build/cuda/heed with the device cuda, by nvcc; ARCH="80 90" names the GPUs. make cuda-f32: no f64 in f32 kernels'
 	@echo 'make format     clang-format over the sources; make lint: clang-tidy'
 	@echo 'make install    headers, library, program, pkg-config file into PREFIX=$(PREFIX)'
 	@echo 'make clean      removes build/'
@@ -65,6 +81,10 @@ $(BUILD)/%.o: %.cpp | check-packages
 $(BUILD)/%.o: %.cu | check-packages
 	@mkdir -p $(@D)
 	$(COMPILE) -Wno-unknown-pragmas
+
+$(BUILD)/nvcc/%.o: cuda/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -MMD -MP -c $< -o $@
 
 # Most of the time of a small file goes into the standard headers, so a room is compiled as one: a clean build takes a third
 # of the time. After a change in one file `make ROOMS=` compiles that one alone; `make debug` does so too.
@@ -89,7 +109,7 @@ $(ROOMS:%=$(BUILD)/rooms/%.o): $(BUILD)/rooms/%.o: $(BUILD)/rooms/%.cpp | check-
 $(BUILD)/rooms/cpu.o $(call object, $(room_cpu)): LEVEL = -O3
 $(call object, train/heed.cpp $(JSON_SOURCES) $(TEST_SOURCES)): LEVEL = -O1
 
-$(BUILD)/libheed.a: $(call objects, $(LIBRARY_SOURCES))
+$(BUILD)/libheed.a: $(call objects, $(LIBRARY_SOURCES)) $(NVCC_OBJECTS)
 	@rm -f $@
 	ar rcs $@ $^
 
@@ -120,6 +140,25 @@ examples: $(addprefix $(BUILD)/, $(EXAMPLES))
 
 debug:
 	$(MAKE) BUILD=build/debug ROOMS= OPTIMIZE=-O0 CXXFLAGS=-g build/debug/heed $(addprefix build/debug/, $(EXAMPLES))
+
+cuda: check-nvcc
+	$(MAKE) WITH_CUDA=1 BUILD=build/cuda build/cuda/heed build/cuda/heed-tests
+
+check-nvcc:
+	@version=$$($(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9]*\).*/\1/p'); \
+	if [ -z "$$version" ]; then \
+	  echo "make cuda: there is no nvcc; install the CUDA Toolkit 12 or newer, or say where it is with NVCC=/path/to/nvcc" >&2; exit 1; fi; \
+	if [ "$$version" -lt 12 ]; then echo "make cuda: $(NVCC) is of CUDA $$version; heed needs 12 or newer" >&2; exit 1; fi; \
+	echo '#include <string>' | $(NVCC) -std=c++20 -ccbin $(CUDA_HOST) -x cu -c -o /dev/null - >/dev/null 2>&1 || { \
+	  echo "make cuda: nvcc $$version cannot compile C++20 with $(CUDA_HOST); choose another host compiler with CUDA_HOST=g++-N" >&2; exit 1; }
+
+# f32 kernels must not compute in f64, which is 64 times slower on most GPUs. Left out: sums of squares and conversions, which do
+# so on purpose, CUDA's own sin and cos (of huge arguments), and matmul.cu, which has no kernel.
+F32_FILES := $(filter-out cuda/reduce.cu cuda/copy.cu cuda/elementwise.cu cuda/matmul.cu, $(wildcard cuda/*.cu))
+cuda-f32: $(F32_FILES:cuda/%.cu=build/cuda/f32/%.o)
+build/cuda/f32/%.o: cuda/%.cu | check-nvcc
+	@mkdir -p $(@D)
+	$(NVCC) $(filter-out -gencode arch=%, $(NVCC_FLAGS)) -arch=sm_90 -DHEED_ONLY_F32 -Xptxas -warn-double-usage -c $< -o $@
 
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 sanitize:

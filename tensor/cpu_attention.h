@@ -11,7 +11,7 @@
 
 #include "tensor/cpu_math.h"
 #include "tensor/cpu_philox.h"
-#include "tensor/cpu_scratch.h"
+#include "tensor/scratch.h"
 #include "tensor/cpu_tile.h"
 #include "tensor/device.h"
 

@@ -8,7 +8,7 @@
 #include "tensor/cpu.h"
 #include "tensor/cpu_loops.h"
 #include "tensor/cpu_math.h"
-#include "tensor/cpu_scratch.h"
+#include "tensor/scratch.h"
 
 namespace heed {
 

@@ -11,7 +11,7 @@
 
 #include "tensor/blas.h"
 #include "tensor/cpu.h"
-#include "tensor/cpu_scratch.h"
+#include "tensor/scratch.h"
 
 namespace heed {
 

@@ -7,7 +7,7 @@
 
 #include "tensor/cpu.h"
 #include "tensor/cpu_rows.h"
-#include "tensor/cpu_scratch.h"
+#include "tensor/scratch.h"
 
 namespace heed {
 

@@ -5,7 +5,7 @@
 // stays accurate.
 #include "tensor/cpu.h"
 #include "tensor/cpu_rows.h"
-#include "tensor/cpu_scratch.h"
+#include "tensor/scratch.h"
 #include "tensor/cpu_split.h"
 
 namespace heed {

@@ -143,7 +143,7 @@ class Device {
   Memory memory_;
 };
 
-// "reference" or "cpu". DeviceError with the list of devices, and the reason why this one is absent, otherwise.
+// "reference", "cpu", "emulated" or "cuda". DeviceError with the list of devices, and the reason why this one is absent, otherwise.
 Device& device(const std::string& name);
 struct DeviceInfo {
   std::string name, about, absent_because;  // absent_because is empty for a usable device

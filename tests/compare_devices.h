@@ -1,4 +1,5 @@
-// Runs a kernel on the reference device and on `cpu`, with one, two and three threads, and compares all that it wrote.
+// Runs a kernel on the reference device, on `cpu` with one, two and three threads, and on the devices that run the CUDA
+// kernels, and compares all that it wrote.
 #pragma once
 #include <doctest/doctest.h>
 #include <omp.h>
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -48,11 +50,12 @@ class Array {
     }
     if (layout == Layout::stepped && rank > 0) memory[rank - 1] = 3 * memory[rank - 1] + 2;
     if (layout == Layout::padded && rank > 0) memory[rank - 1] += 5;
+    std::vector<int> repeated;  // axes along which one element stands for all
     for (int i = 0; i < rank; i++) {
       const bool last = i == rank - 1;
       const bool repeats =
           (layout == Layout::row && !last) || (layout == Layout::column && last) || layout == Layout::scalar;
-      if (repeats && memory[i] > 0) memory[i] = 1;
+      if (repeats && memory[i] > 0) memory[i] = 1, repeated.push_back(i);
     }
     strides_ = contiguous_strides(memory);
     if (layout == Layout::transposed && rank > 1) std::swap(strides_[rank - 1], strides_[rank - 2]);
@@ -60,8 +63,8 @@ class Array {
       for (int i = 0; i < rank / 2; i++) std::swap(strides_[i], strides_[rank - 1 - i]);
     }
     if (layout == Layout::stepped && rank > 0) strides_[rank - 1] = 3, offset_ = shape.numel() > 0 ? 1 : 0;
-    for (int i = 0; i < rank; i++) {
-      if (memory[i] == 1 && shape[i] > 1) strides_[i] = 0;
+    for (int i : repeated) {
+      if (shape[i] > 1) strides_[i] = 0;
     }
     bytes_.resize(static_cast<size_t>(memory.numel()) * size_of(dtype));
   }
@@ -73,6 +76,7 @@ class Array {
   DType dtype() const { return dtype_; }
   size_t size() const { return bytes_.size() / size_of(dtype_); }  // with what lies around the view
   const std::vector<char>& bytes() const { return bytes_; }
+  char* data() { return bytes_.data(); }
   double get(size_t i) const {
     double value = 0;
     with_any(dtype_, [&](auto t) {
@@ -119,32 +123,82 @@ inline bool near(double a, double b, double tolerance) {
 
 using Run = std::function<void(Device&, const std::vector<View>&)>;
 
+// A copy, in the device's memory, of the host's bytes.
+class DeviceCopy {
+ public:
+  DeviceCopy(Device& device, char* host, size_t bytes) : device_(device), host_(host), bytes_(bytes) {
+    block_ = static_cast<char*>(device.memory().take(bytes));
+    if (bytes > 0) device.upload(block_, host, bytes);
+  }
+  ~DeviceCopy() { device_.memory().give(block_, bytes_); }
+  DeviceCopy(const DeviceCopy&) = delete;
+  DeviceCopy& operator=(const DeviceCopy&) = delete;
+
+  View view(View v) const {  // of what v sees on the host
+    if (v.data) v.data = block_ + (v.as<char>() - host_);
+    return v;
+  }
+  void fetch() const {
+    if (bytes_ > 0) device_.download(host_, block_, bytes_);
+  }
+
+ private:
+  Device& device_;
+  char *host_, *block_;
+  size_t bytes_;
+};
+
 inline std::vector<Array> results(Device& device, std::vector<Array> arrays, const Run& run) {
   std::vector<View> views;
-  for (Array& array : arrays) views.push_back(array.view());
+  if (device.on_host()) {
+    for (Array& array : arrays) views.push_back(array.view());
+    run(device, views);
+    device.synchronize();
+    return arrays;
+  }
+  std::vector<std::unique_ptr<DeviceCopy>> copies;
+  for (Array& array : arrays) {
+    copies.push_back(std::make_unique<DeviceCopy>(device, array.data(), array.bytes().size()));
+    views.push_back(copies.back()->view(array.view()));
+  }
   run(device, views);
-  device.synchronize();
+  for (const auto& copy : copies) copy->fetch();
   return arrays;
 }
 
-// Every element, those around the views included, must be near the reference's and must not depend on the threads at
-// all.
+// The devices that run the CUDA kernels: the emulator, and a GPU where there is one.
+inline std::vector<Device*> gpu_devices() {
+  std::vector<Device*> out;
+  for (const DeviceInfo& info : devices()) {
+    if (info.absent_because.empty() && !device(info.name).on_host()) out.push_back(&device(info.name));
+  }
+  return out;
+}
+
+// Every element, those around the views included.
+inline void check_near(const Device& device, const std::vector<Array>& got, const std::vector<Array>& expected,
+                       double tolerance) {
+  for (size_t k = 0; k < got.size(); k++) {
+    size_t wrong = 0, first = 0;
+    for (size_t i = 0; i < got[k].size(); i++) {
+      if (!near(got[k].get(i), expected[k].get(i), tolerance) && wrong++ == 0) first = i;
+    }
+    if (wrong > 0) {
+      FAIL_CHECK(device.name() << ", operand " << k << ": " << wrong << " of " << got[k].size()
+                               << " elements differ, first at " << first << ": " << got[k].get(first) << ", expected "
+                               << expected[k].get(first));
+    }
+  }
+}
+
+// On every device the results must be near the reference's; those of `cpu` must not depend on the threads at all.
 inline void agree(const std::string& what, const std::vector<Array>& arrays, double tolerance, const Run& run) {
   INFO(what);
   const int threads = omp_get_max_threads();
   const std::vector<Array> expected = results(reference_device(), arrays, run);
   omp_set_num_threads(1);
   const std::vector<Array> got = results(device("cpu"), arrays, run);
-  for (size_t k = 0; k < arrays.size(); k++) {
-    size_t wrong = 0, first = 0;
-    for (size_t i = 0; i < got[k].size(); i++) {
-      if (!near(got[k].get(i), expected[k].get(i), tolerance) && wrong++ == 0) first = i;
-    }
-    if (wrong > 0) {
-      FAIL_CHECK("operand " << k << ": " << wrong << " of " << got[k].size() << " elements differ, first at " << first
-                            << ": " << got[k].get(first) << ", expected " << expected[k].get(first));
-    }
-  }
+  check_near(device("cpu"), got, expected, tolerance);
   for (int n = 2; n <= 3; n++) {
     omp_set_num_threads(n);
     const std::vector<Array> again = results(device("cpu"), arrays, run);
@@ -152,6 +206,7 @@ inline void agree(const std::string& what, const std::vector<Array>& arrays, dou
       CHECK_MESSAGE(again[k].bytes() == got[k].bytes(), n << " threads, operand " << k);
   }
   omp_set_num_threads(threads);
+  for (Device* gpu : gpu_devices()) check_near(*gpu, results(*gpu, arrays, run), expected, tolerance);
 }
 
 }  // namespace heed::compare

@@ -151,3 +151,38 @@ TEST_CASE("program: wrong usage is 2, failed work is 1, each with one sentence o
   }
   for (const char* command : {"", "train", "evaluate", "predict", "attend", "info"}) CHECK(run_heed(std::string(command) + " --help").status == 0);
 }
+
+TEST_CASE("program: every device is listed, and an absent one says what is missing") {
+  const Outcome info = run_heed("info");
+  CHECK(info.status == 0);
+  for (const char* device : {"device reference", "device cpu", "device emulated", "device cuda"}) {
+    CHECK(contains(info.out, device));
+  }
+  if (!contains(info.out, "absent: ")) return;  // a machine with a GPU
+  const Outcome run = run_heed("train --device cuda --out " + folder().path + "/cuda");
+  CHECK(run.status == 1);
+  CHECK(contains(run.err, "heed: device: \"cuda\" is absent: "));
+  CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+}
+
+TEST_CASE("program: train --device emulated: the losses are those of cpu") {
+  const auto train = [](const std::string& device) {
+    const std::string out = folder().path + "/" + device;
+    const Outcome run = run_heed(
+        "train --data reviews --limit 40 --batch 8 --epochs 4 --embed 8 --hidden 8 --heads 2 --ffn 8 --threads 1 --device " +
+        device + " --out " + out);
+    INFO(run.err);
+    REQUIRE(run.status == 0);
+    std::vector<double> losses;
+    std::ifstream log(out + "/log.csv");
+    std::string line;
+    REQUIRE(std::getline(log, line));
+    REQUIRE(line.rfind("epoch,steps,train_loss,", 0) == 0);
+    while (std::getline(log, line)) losses.push_back(std::stod(line.substr(line.find(',', line.find(',') + 1) + 1)));
+    return losses;
+  };
+  const std::vector<double> expected = train("cpu"), got = train("emulated");  // 20 steps
+  REQUIRE(got.size() == 4);
+  REQUIRE(expected.size() == 4);
+  for (size_t i = 0; i < got.size(); i++) CHECK(std::abs(got[i] - expected[i]) <= 1e-4);
+}

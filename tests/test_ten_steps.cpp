@@ -56,7 +56,7 @@ void check_ten_steps(const std::string& device_name, bool fused) {
 }  // namespace
 
 TEST_CASE("ten training steps agree with PyTorch to 1e-9") {
-  for (const char* name : {"reference", "cpu"}) {
+  for (const char* name : {"reference", "cpu", "emulated"}) {
     for (bool fused : {true, false}) check_ten_steps(name, fused);
   }
 }

@@ -26,7 +26,7 @@ CLI::Validator number_where(bool (*holds)(double), const std::string& rule) {
 }
 
 void add_machine_options(CLI::App& command, Machine& machine) {
-  command.add_option("--device", machine.device, "reference or cpu")->capture_default_str();
+  command.add_option("--device", machine.device, "reference, cpu, emulated or cuda")->capture_default_str();
   command.add_option("--threads", machine.threads, "0: all cores")->capture_default_str()->check(number_where([](double v) { return v >= 0 && v <= 4096; }, "from 0 to 4096"));
 }
 

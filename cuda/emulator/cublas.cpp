@@ -54,7 +54,10 @@ bool check(const Gemm& g) {
   }
   if (g.m == 0 || g.n == 0 || g.batch == 0) return false;
   for (const Matrices& x : {g.a, g.b, g.c}) check(x, g.batch);
-  if (g.batch > 1 && static_cast<size_t>(g.c.stride) < g.c.extent()) {
+  // One behind the other, or the columns of one between those of the other (heads of a (B, T, H, D) tensor).
+  const bool apart = static_cast<size_t>(g.c.stride) >= g.c.extent();
+  const bool between = g.c.stride >= g.m && g.c.stride * (g.batch - 1) + g.m <= g.c.ld;
+  if (g.batch > 1 && !apart && !between) {
     throw DeviceError(text("cublas gemm: the matrices c overlap: their stride is ", g.c.stride));
   }
   return true;

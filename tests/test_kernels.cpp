@@ -1,6 +1,6 @@
-// The kernels of `cpu` against the plain loops of `reference`: every layout of the operands, sizes around the blocks
-// and tiles, in place, and the same bits for one, two and three threads. Products are in test_cpu_matmul.cpp, attention
-// in test_cpu_attention.cpp.
+// The kernels of `cpu` and of CUDA against the plain loops of `reference`: every layout of the operands, sizes around the blocks
+// and tiles, in place, and the same bits for one, two and three threads. Products are in test_kernels_matmul.cpp, attention
+// in test_kernels_attention.cpp.
 #include "tests/compare_devices.h"
 
 using namespace heed;
@@ -41,7 +41,7 @@ bool needs_positive(Unary op) {
 
 // ---- elementwise
 
-TEST_CASE("cpu: unary formulas and their derivatives") {
+TEST_CASE("kernels: unary formulas and their derivatives") {
   for (DType dtype : kFloats) {
     for (Unary op : kUnary) {
       const double low = needs_positive(op) ? 0.3 : -4;
@@ -60,7 +60,7 @@ TEST_CASE("cpu: unary formulas and their derivatives") {
   }
 }
 
-TEST_CASE("cpu: unary over every layout, in place, and with absent operands") {
+TEST_CASE("kernels: unary over every layout, in place, and with absent operands") {
   for (Layout from : kInputLayouts) {
     for (Layout to : kLayouts) {
       for (const Shape& shape : {Shape{5, 3}, Shape{3, 4, 33}, Shape{600, 2}, Shape{70, 515}}) {
@@ -78,7 +78,7 @@ TEST_CASE("cpu: unary over every layout, in place, and with absent operands") {
   }
 }
 
-TEST_CASE("cpu: squares, infinities and NaN in the formulas") {
+TEST_CASE("kernels: squares, infinities and NaN in the formulas") {
   for (DType dtype : kFloats) {
     Array x({9}, dtype), dy = random({9}, dtype);
     const double values[] = {0, -0.0, 1, -1, kInfinity, -kInfinity, kNaN, 100, -100};
@@ -97,7 +97,7 @@ TEST_CASE("cpu: squares, infinities and NaN in the formulas") {
   }
 }
 
-TEST_CASE("cpu: binary formulas, broadcast and in place") {
+TEST_CASE("kernels: binary formulas, broadcast and in place") {
   for (DType dtype : kFloats) {
     for (Binary op : kBinary) {
       for (const Shape& shape : {Shape{}, Shape{33, 7}, Shape{3, 1025}, Shape{0, 4}, Shape{80, 513}}) {
@@ -135,7 +135,7 @@ TEST_CASE("cpu: binary formulas, broadcast and in place") {
   }
 }
 
-TEST_CASE("cpu: where, with a condition of any dtype") {
+TEST_CASE("kernels: where, with a condition of any dtype") {
   for (DType dtype : kDTypes) {
     for (DType of_condition : kDTypes) {
       for (Layout layout : kInputLayouts) {
@@ -157,7 +157,7 @@ TEST_CASE("cpu: where, with a condition of any dtype") {
         [](Device& d, const Views& v) { d.where(v[0], v[1], v[2], v[3]); });
 }
 
-TEST_CASE("cpu: fill and copy, every dtype to every other, every layout") {
+TEST_CASE("kernels: fill and copy, every dtype to every other, every layout") {
   const auto copy = [](Device& d, const Views& v) { d.copy(v[0], v[1]); };
   for (DType to : kDTypes) {
     for (Layout y : kLayouts) {
@@ -200,7 +200,7 @@ TEST_CASE("cpu: fill and copy, every dtype to every other, every layout") {
 
 // ---- random numbers
 
-TEST_CASE("cpu: dropout and uniform make the reference's bits") {
+TEST_CASE("kernels: dropout and uniform make the reference's bits") {
   for (DType dtype : kFloats) {
     for (const Shape& shape : {Shape{}, Shape{5}, Shape{kLarge}, Shape{33, 7}, Shape{4, 3, 65}, Shape{3, 2, 5, 66},
                                Shape{2, 3, 2, 4, 130}, Shape{3, 0, 4}, Shape{40, 70, 64}}) {
@@ -238,7 +238,7 @@ std::vector<Shape> reduced_shapes(const Shape& shape) {  // each subset of the a
 
 }  // namespace
 
-TEST_CASE("cpu: reductions over any axes of any layout") {
+TEST_CASE("kernels: reductions over any axes of any layout") {
   for (DType dtype : kFloats) {
     for (Reduction op : {Reduction::sum, Reduction::max, Reduction::min, Reduction::sum_squares}) {
       const DType of_y = op == Reduction::sum_squares ? DType::f64 : dtype;
@@ -270,7 +270,7 @@ TEST_CASE("cpu: reductions over any axes of any layout") {
   }
 }
 
-TEST_CASE("cpu: long f32 sums are accurate, and squares do not overflow") {
+TEST_CASE("kernels: long f32 sums are accurate, and squares do not overflow") {
   Array tenths({1'000'000}, DType::f32), huge({1000}, DType::f32);
   tenths.fill([] { return 0.1; });
   huge.fill([] { return 1e30; });
@@ -280,7 +280,7 @@ TEST_CASE("cpu: long f32 sums are accurate, and squares do not overflow") {
         [](Device& d, const Views& v) { d.reduce(Reduction::sum_squares, v[0], v[1]); });
 }
 
-TEST_CASE("cpu: argmax takes the first of equals, and NaN before any number") {
+TEST_CASE("kernels: argmax takes the first of equals, and NaN before any number") {
   for (DType dtype : kFloats) {
     for (Layout layout : kInputLayouts) {
       for (const Shape& shape : {Shape{1}, Shape{33}, Shape{5, 7}, Shape{3, 4, 66}, Shape{1100, 3}, Shape{300, 200}}) {
@@ -305,7 +305,7 @@ TEST_CASE("cpu: argmax takes the first of equals, and NaN before any number") {
 
 // ---- along the last axis
 
-TEST_CASE("cpu: softmax and log_softmax, and their derivatives") {
+TEST_CASE("kernels: softmax and log_softmax, and their derivatives") {
   for (DType dtype : kFloats) {
     for (Layout layout : kLayouts) {
       for (const Shape& shape : {Shape{1}, Shape{7}, Shape{4, 33}, Shape{2, 3, 66}, Shape{3, 2500}, Shape{0, 4},
@@ -341,7 +341,7 @@ TEST_CASE("cpu: softmax and log_softmax, and their derivatives") {
   }
 }
 
-TEST_CASE("cpu: layer norm and RMS norm, and their derivatives") {
+TEST_CASE("kernels: layer norm and RMS norm, and their derivatives") {
   for (DType dtype : kFloats) {
     for (Layout layout : kLayouts) {
       for (const Shape& shape :
@@ -389,7 +389,7 @@ TEST_CASE("cpu: layer norm and RMS norm, and their derivatives") {
   }
 }
 
-TEST_CASE("cpu: cross-entropy with every option") {
+TEST_CASE("kernels: cross-entropy with every option") {
   for (DType dtype : kFloats) {
     for (Layout layout : {Layout::contiguous, Layout::transposed, Layout::stepped}) {
       for (const Shape& shape : {Shape{1, 1}, Shape{5, 7}, Shape{33, 1025}, Shape{300, 130}, Shape{0, 4}}) {
@@ -421,7 +421,7 @@ TEST_CASE("cpu: cross-entropy with every option") {
 
 // ---- by index
 
-TEST_CASE("cpu: gather and scatter_add along any axis") {
+TEST_CASE("kernels: gather and scatter_add along any axis") {
   for (DType dtype : kDTypes) {
     for (Layout layout : kLayouts) {
       for (Layout of_index : kInputLayouts) {
@@ -444,7 +444,7 @@ TEST_CASE("cpu: gather and scatter_add along any axis") {
   }
 }
 
-TEST_CASE("cpu: embedding lookup and its gradient, in order of the index") {
+TEST_CASE("kernels: embedding lookup and its gradient, in order of the index") {
   struct Sizes {
     int64_t N, V, D;
   };
@@ -464,7 +464,7 @@ TEST_CASE("cpu: embedding lookup and its gradient, in order of the index") {
   }
 }
 
-TEST_CASE("cpu: unfold and fold") {
+TEST_CASE("kernels: unfold and fold") {
   for (DType dtype : kFloats) {
     for (const ConvOptions& o :
          {ConvOptions{}, ConvOptions{3, 3, 1, 1, 1, 1, 1, 1}, ConvOptions{2, 3, 2, 1, 1, 0, 1, 1},
@@ -486,7 +486,7 @@ TEST_CASE("cpu: unfold and fold") {
 
 // ---- optimizers
 
-TEST_CASE("cpu: Adam and AdamW, dense and by rows") {
+TEST_CASE("kernels: Adam and AdamW, dense and by rows") {
   for (DType dtype : kFloats) {
     for (bool decoupled : {false, true}) {
       for (const Shape& shape : {Shape{1}, Shape{33, 7}, Shape{0, 3}, Shape{300, 350}}) {

@@ -1,4 +1,4 @@
-// Matrix products of `cpu` against the plain loops of `reference`: every layout, the sizes at which paths change, BLAS
+// Matrix products of `cpu` and of CUDA against the plain loops of `reference`: every layout, the sizes at which paths change, BLAS
 // itself.
 #include <doctest/doctest.h>
 #include <omp.h>
@@ -43,7 +43,7 @@ constexpr auto kPlain = Layout::contiguous;
 
 }  // namespace
 
-TEST_CASE("cpu matmul: every layout of every operand") {
+TEST_CASE("kernels: matmul: every layout of every operand") {
   for (const Sizes& n : std::vector<Sizes>{{{}, 3, 4, 5}, {{2, 3}, 4, 2, 3}}) {
     for (Layout lc : kLayouts) {
       for (Layout la : kInputLayouts) {
@@ -56,7 +56,7 @@ TEST_CASE("cpu matmul: every layout of every operand") {
   }
 }
 
-TEST_CASE("cpu matmul: sizes, rows and columns") {
+TEST_CASE("kernels: matmul: sizes, rows and columns") {
   const auto transposed = [](View v) {
     const int last = v.rank() - 1;
     std::swap(v.shape[last], v.shape[last - 1]);
@@ -85,7 +85,7 @@ TEST_CASE("cpu matmul: sizes, rows and columns") {
   }
 }
 
-TEST_CASE("cpu matmul: rank 2 to 8, and leading axes that one operand repeats") {
+TEST_CASE("kernels: matmul: rank 2 to 8, and leading axes that one operand repeats") {
   const Shape lead = {2, 1, 3, 2, 1, 2};
   for (int rank = 2; rank <= 8; rank++) {
     Shape first;
@@ -111,7 +111,7 @@ TEST_CASE("cpu matmul: rank 2 to 8, and leading axes that one operand repeats") 
   }
 }
 
-TEST_CASE("cpu matmul: repeated axes of operands that must be copied") {
+TEST_CASE("kernels: matmul: repeated axes of operands that must be copied") {
   agree("stepped operands, repeated",
         {random({2, 3, 4, 5}, DType::f64), random({2, 3, 4, 6}, DType::f64, Layout::stepped, -2, 2, 2),
          random({2, 3, 6, 5}, DType::f64, Layout::stepped, -2, 2, 3)},
@@ -122,7 +122,7 @@ TEST_CASE("cpu matmul: repeated axes of operands that must be copied") {
         });
 }
 
-TEST_CASE("cpu matmul: rows that overlap") {  // a row of a starts one element after the row before
+TEST_CASE("kernels: matmul: rows that overlap") {  // a row of a starts one element after the row before
   agree("windows", {random({6, 3}, DType::f64), random({9}, DType::f64), random({4, 3}, DType::f64)}, 1e-12,
         [](Device& device, std::vector<View> v) {
           v[1].shape = {6, 4};
@@ -131,7 +131,7 @@ TEST_CASE("cpu matmul: rows that overlap") {  // a row of a starts one element a
         });
 }
 
-TEST_CASE("cpu matmul: views of a (B, T, 3, H, D) tensor") {
+TEST_CASE("kernels: matmul: views of a (B, T, 3, H, D) tensor") {
   const int64_t B = 2, T = 9, H = 3, D = 8;
   agree("scores", {random({B, H, T, T}, DType::f32), random({B, T, 3, H, D}, DType::f32)}, 3e-5,
         [&](Device& device, const std::vector<View>& v) {
@@ -146,7 +146,7 @@ TEST_CASE("cpu matmul: views of a (B, T, 3, H, D) tensor") {
         });
 }
 
-TEST_CASE("cpu matmul: empty sizes") {
+TEST_CASE("kernels: matmul: empty sizes") {
   for (double beta : {0.0, 1.0, 0.25}) {
     check({{}, 0, 4, 5}, DType::f32, kPlain, kPlain, kPlain, 1, beta);
     check({{}, 4, 0, 5}, DType::f32, kPlain, kPlain, kPlain, 1, beta);
@@ -155,12 +155,12 @@ TEST_CASE("cpu matmul: empty sizes") {
   }
 }
 
-TEST_CASE("cpu matmul: a batch gives the same bits for any number of threads") {
+TEST_CASE("kernels: matmul: a batch gives the same bits for any number of threads") {
   check({{40}, 33, 40, 20}, DType::f32, kPlain, kPlain, kPlain, 1, 0);
   check({{3, 5}, 64, 65, 30}, DType::f64, Layout::reversed, Layout::reversed, Layout::stepped, 1, 0);
 }
 
-TEST_CASE("cpu matmul: large products, on one and on two threads") {
+TEST_CASE("kernels: matmul: large products, on one and on two threads") {
   for (const Sizes& n :
        std::vector<Sizes>{{{}, 200, 150, 170}, {{3}, 130, 120, 110}, {{}, 1, 300, 400}, {{}, 500, 1, 300}}) {
     for (DType dtype : {DType::f32, DType::f64}) {

@@ -1,4 +1,4 @@
-// The fused attention of `cpu` against the plain loops of `reference`.
+// The fused attention of `cpu` and of CUDA against the plain loops of `reference`.
 #include <doctest/doctest.h>
 #include <omp.h>
 
@@ -8,6 +8,7 @@
 
 #include "tensor/device.h"
 #include "tensor/reference.h"
+#include "tests/compare_devices.h"
 
 using namespace heed;
 
@@ -46,6 +47,25 @@ struct Array {
  private:
   T spare_ = 0;
 };
+
+// The bytes from the first to the last element.
+size_t extent(const View& v) {
+  int64_t last = 0;
+  for (int axis = 0; axis < v.rank(); axis++) last += (v.shape[axis] - 1) * v.strides[axis];
+  return v && v.numel() > 0 ? static_cast<size_t>(last + 1) * size_of(v.dtype) : 0;
+}
+
+// Calls run with views of the device's memory: copies of the host's, which are copied back afterwards.
+void on_device(Device& device, std::vector<View> views, const std::function<void(const std::vector<View>&)>& run) {
+  std::vector<std::unique_ptr<compare::DeviceCopy>> copies;
+  for (View& view : views) {
+    if (device.on_host()) continue;
+    copies.push_back(std::make_unique<compare::DeviceCopy>(device, view.as<char>(), extent(view)));
+    view = copies.back()->view(view);
+  }
+  run(views);
+  for (const auto& copy : copies) copy->fetch();
+}
 
 // One problem with its inputs; what a device makes of it is in `Results`.
 template <class T>
@@ -91,9 +111,15 @@ struct Results {
     View lse_view = lse.view;
     lse_view.shape = {p.n.B, p.n.H, p.n.T};
     lse_view.strides = contiguous_strides(lse_view.shape);
-    device.attention(o.view, lse_view, p.q.view, p.k.view, p.v.view, p.options);
-    device.attention_grad(dq.view, dk.view, dv.view, p.dout.view, p.q.view, p.k.view, p.v.view, o.view, lse_view,
-                          p.options);
+    const AttentionMask& mask = p.options.mask;
+    const std::vector<View> host = {o.view,   lse_view, dq.view,  dk.view,   dv.view,     p.dout.view,
+                                    p.q.view, p.k.view, p.v.view, mask.keep, mask.lengths};
+    on_device(device, host, [&](const std::vector<View>& x) {
+      AttentionOptions options = p.options;
+      options.mask.keep = x[9], options.mask.lengths = x[10];
+      device.attention(x[0], x[1], x[6], x[7], x[8], options);
+      device.attention_grad(x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[0], x[1], options);
+    });
   }
 };
 
@@ -125,8 +151,8 @@ template <class T>
 constexpr double kTolerance = sizeof(T) == 4 ? 2e-5 : 1e-12;
 
 template <class T>
-void check_against_reference(Problem<T>& p, bool strided = false, double tolerance = kTolerance<T>) {
-  Results<T> expected(reference_device(), p), actual(device("cpu"), p, strided);
+void check_against_reference(Device& tested, Problem<T>& p, bool strided = false, double tolerance = kTolerance<T>) {
+  Results<T> expected(reference_device(), p), actual(tested, p, strided);
   CHECK(difference(actual, expected) < tolerance);
 }
 
@@ -142,9 +168,20 @@ struct Threads {  // of OpenMP, while in scope
   ~Threads() { omp_set_num_threads(before); }
 };
 
+// What a test case is instantiated for.
+enum class Name { cpu, emulated };
+template <class T, Name kName>
+struct On {
+  using Element = T;
+  static Device& tested() { return device(kName == Name::cpu ? "cpu" : "emulated"); }
+};
+#define KERNEL_CASES On<float, Name::cpu>, On<double, Name::cpu>, On<float, Name::emulated>, On<double, Name::emulated>
+
 }  // namespace
 
-TEST_CASE_TEMPLATE("cpu attention: odd sizes, packed and strided", T, float, double) {
+TEST_CASE_TEMPLATE("kernels: attention: odd sizes, packed and strided", Case, KERNEL_CASES) {
+  using T = typename Case::Element;
+  Device& tested = Case::tested();
   const std::vector<Sizes> sizes = {{1, 1, 1, 1, 1, 1},      {2, 3, 7, 33, 5, 9},       {1, 2, 33, 7, 16, 16},
                                     {2, 1, 64, 128, 64, 64}, {1, 1, 65, 129, 17, 3},    {1, 2, 1, 257, 64, 64},
                                     {1, 1, 257, 1, 8, 8},    {1, 1, 130, 300, 32, 100}, {1, 1, 20, 30, 300, 260},
@@ -154,12 +191,14 @@ TEST_CASE_TEMPLATE("cpu attention: odd sizes, packed and strided", T, float, dou
       CAPTURE(n.T);
       CAPTURE(n.S);
       Problem<T> p(n, strided);
-      check_against_reference(p, strided);
+      check_against_reference(tested, p, strided);
     }
   }
 }
 
-TEST_CASE_TEMPLATE("cpu attention: every combination of masks", T, float, double) {
+TEST_CASE_TEMPLATE("kernels: attention: every combination of masks", Case, KERNEL_CASES) {
+  using T = typename Case::Element;
+  Device& tested = Case::tested();
   const std::vector<Sizes> sizes = {
       {2, 2, 9, 9, 8, 8}, {2, 1, 70, 150, 4, 6}, {2, 1, 150, 70, 4, 6}, {3, 1, 99, 260, 4, 4}};
   for (const Sizes& n : sizes) {
@@ -172,25 +211,29 @@ TEST_CASE_TEMPLATE("cpu attention: every combination of masks", T, float, double
       if (bits & 4) p.use_lengths({static_cast<int32_t>(n.S * 2 / 3), 0, static_cast<int32_t>(n.S)});
       if (bits & 8) p.use_keep(0.3);
       if (bits & 16) p.options.dropout = {0.4, 99, 3};
-      check_against_reference(p);
+      check_against_reference(tested, p);
     }
   }
 }
 
-TEST_CASE_TEMPLATE("cpu attention: rows that see nothing give 0, and lse = -inf", T, float, double) {
+TEST_CASE_TEMPLATE("kernels: attention: rows that see nothing give 0, and lse = -inf", Case, KERNEL_CASES) {
+  using T = typename Case::Element;
+  Device& tested = Case::tested();
   Problem<T> p({1, 2, 5, 200, 8, 8}, false);
   p.use_keep(0.5);
   for (int64_t s = 0; s < 200; s++) p.keep.at(1 * 5 * 200 + 3 * 200 + s) = 0;  // head 1, query 3
-  Results<T> r(device("cpu"), p);
+  Results<T> r(tested, p);
   CHECK(r.lse.at(1 * 5 + 3) == -kInfinity);
   for (int64_t e = 0; e < 8; e++) {
     CHECK(r.o.at((1 * 5 + 3) * 8 + e) == 0);
     CHECK(r.dq.at((1 * 5 + 3) * 8 + e) == 0);
   }
-  check_against_reference(p);
+  check_against_reference(tested, p);
 }
 
-TEST_CASE_TEMPLATE("cpu attention: NaN and infinity in hidden keys and values go nowhere", T, float, double) {
+TEST_CASE_TEMPLATE("kernels: attention: NaN and infinity in hidden keys and values go nowhere", Case, KERNEL_CASES) {
+  using T = typename Case::Element;
+  Device& tested = Case::tested();
   for (int kind = 0; kind < 3; kind++) {
     CAPTURE(kind);
     Problem<T> p({2, 2, 40, 170, 8, 24}, false);
@@ -213,43 +256,52 @@ TEST_CASE_TEMPLATE("cpu attention: NaN and infinity in hidden keys and values go
       p.options.mask.window = 20;  // queries 0..39 are at keys 130..169: keys before 110 are hidden from all
       spoil(109);
     }
-    Results<T> r(device("cpu"), p);
+    Results<T> r(tested, p);
     for (auto part : {&Results<T>::o, &Results<T>::dq, &Results<T>::dk, &Results<T>::dv}) {
       int64_t bad = 0;
       for (int64_t i = 0; i < (r.*part).view.numel(); i++) bad += !std::isfinite((r.*part).at(i));
       CHECK(bad == 0);
     }
-    check_against_reference(p);
+    check_against_reference(tested, p);
   }
 }
 
-TEST_CASE_TEMPLATE("cpu attention: a causal query does not see what later keys hold", T, float, double) {
+TEST_CASE_TEMPLATE("kernels: attention: a causal query does not see what later keys hold", Case, KERNEL_CASES) {
+  using T = typename Case::Element;
+  Device& tested = Case::tested();
   Problem<T> p({1, 1, 100, 100, 8, 8}, false);
   p.options.mask.causal = true;
   for (int64_t e = 0; e < 8; e++) p.v.at(99 * 8 + e) = static_cast<T>(kNaN);  // only the last query sees it
-  Results<T> r(device("cpu"), p);
+  Results<T> r(tested, p);
   int64_t bad = 0;
   for (int64_t i = 0; i < 99 * 8; i++) bad += !std::isfinite(r.o.at(i)) + !std::isfinite(r.dq.at(i));
   CHECK(bad == 0);
   for (int64_t e = 0; e < 8; e++) CHECK(std::isnan(r.o.at(99 * 8 + e)));
 }
 
-TEST_CASE_TEMPLATE("cpu attention: scores far beyond what exp can take", T, float, double) {
+TEST_CASE_TEMPLATE("kernels: attention: scores far beyond what exp can take", Case, KERNEL_CASES) {
+  using T = typename Case::Element;
+  Device& tested = Case::tested();
   Problem<T> p({1, 1, 40, 300, 8, 8}, false);
   p.options.scale = 1e3;
-  check_against_reference(p, false, 200 * kTolerance<T>);  // the scores themselves are rounded at 1e3
+  check_against_reference(tested, p, false, 200 * kTolerance<T>);  // the scores themselves are rounded at 1e3
 }
 
-TEST_CASE_TEMPLATE("cpu attention: dropout of 1 leaves nothing, first_sample shifts the samples", T, float, double) {
+TEST_CASE_TEMPLATE("kernels: attention: dropout of 1 leaves nothing, first_sample shifts the samples", Case,
+                   KERNEL_CASES) {
+  using T = typename Case::Element;
+  Device& tested = Case::tested();
   Problem<T> p({2, 2, 20, 30, 8, 8}, false);
   p.options.dropout = {1, 5, 0};
-  Results<T> none(device("cpu"), p);
+  Results<T> none(tested, p);
   for (int64_t i = 0; i < none.o.view.numel(); i++) CHECK(none.o.at(i) == 0);
   p.options.dropout = {0.3, 5, 40};
-  check_against_reference(p);
+  check_against_reference(tested, p);
 }
 
-TEST_CASE_TEMPLATE("cpu attention: empty sizes", T, float, double) {
+TEST_CASE_TEMPLATE("kernels: attention: empty sizes", Case, KERNEL_CASES) {
+  using T = typename Case::Element;
+  Device& tested = Case::tested();
   for (const Sizes& n : std::vector<Sizes>{{0, 2, 3, 4, 5, 6},
                                            {1, 0, 3, 4, 5, 6},
                                            {1, 2, 0, 4, 5, 6},
@@ -257,57 +309,64 @@ TEST_CASE_TEMPLATE("cpu attention: empty sizes", T, float, double) {
                                            {1, 2, 3, 4, 0, 6},
                                            {1, 2, 3, 4, 5, 0}}) {
     Problem<T> p(n, false);
-    check_against_reference(p);
+    check_against_reference(tested, p);
   }
 }
 
-TEST_CASE_TEMPLATE("cpu attention: the same bits for any number of threads", T, float, double) {
+TEST_CASE_TEMPLATE("kernels: attention: the same bits for any number of threads", T, float, double) {
+  Device& tested = device("cpu");
   for (const Sizes& n : std::vector<Sizes>{{1, 1, 700, 600, 16, 16}, {1, 3, 300, 300, 8, 8}, {2, 4, 100, 200, 8, 8}}) {
     for (bool causal : {false, true}) {
       Problem<T> p(n, false);
       p.options.mask.causal = causal;
       p.options.dropout = {0.2, 1, 0};
       const Threads one(1);
-      Results<T> expected(device("cpu"), p);
+      Results<T> expected(tested, p);
       for (int threads : {2, 3, 5}) {
         const Threads several(threads);
-        Results<T> actual(device("cpu"), p);
+        Results<T> actual(tested, p);
         CHECK(same(actual, expected));
       }
     }
   }
 }
 
-TEST_CASE("cpu attention: keys, values and the mask may repeat along samples and heads") {
+TEST_CASE_TEMPLATE("kernels: attention: keys, values and the mask may repeat along samples and heads", Case,
+                   On<double, Name::cpu>, On<double, Name::emulated>) {
+  Device& tested = Case::tested();
   Problem<double> p({2, 3, 40, 150, 8, 8}, false);
   p.use_keep(0.3);
   p.k.view.strides[1] = p.v.view.strides[1] = 0;
   p.options.mask.keep.strides[0] = p.options.mask.keep.strides[1] = 0;
-  check_against_reference(p);
+  check_against_reference(tested, p);
   p.options.mask.keep.strides[3] = 40;  // (S, T) in memory
   p.options.mask.keep.strides[2] = 1;
-  check_against_reference(p);
+  check_against_reference(tested, p);
 }
 
-TEST_CASE("cpu attention: gradients that are not wanted may be absent") {
+TEST_CASE_TEMPLATE("kernels: attention: gradients that are not wanted may be absent", Case, On<double, Name::cpu>,
+                   On<double, Name::emulated>) {
+  Device& tested = Case::tested();
   Problem<double> p({1, 2, 70, 140, 8, 8}, false);
-  Results<double> r(device("cpu"), p);
+  Results<double> r(tested, p);
   Array<double> dk(p.k.view.shape, false, kNaN);
   View lse = r.lse.view;
   lse.shape = {1, 2, 70}, lse.strides = {140, 70, 1};
-  device("cpu").attention_grad({}, dk.view, {}, p.dout.view, p.q.view, p.k.view, p.v.view, r.o.view, lse, p.options);
+  on_device(tested, {dk.view, p.dout.view, p.q.view, p.k.view, p.v.view, r.o.view, lse},
+            [&](const auto& x) { tested.attention_grad({}, x[0], {}, x[1], x[2], x[3], x[4], x[5], x[6], p.options); });
   CHECK(difference(dk, r.dk) == 0);
 }
 
-TEST_CASE("cpu attention: gradients by central differences") {
+TEST_CASE("kernels: attention: gradients by central differences") {
+  Device& tested = device("cpu");
   Problem<double> p({1, 2, 6, 140, 5, 4}, false);
   p.options.mask.causal = true;
   p.options.mask.window = 137;
   p.use_keep(0.2);
   p.options.dropout = {0.25, 12, 0};
-  Results<double> r(device("cpu"), p);
+  Results<double> r(tested, p);
   const auto loss = [&] {  // sum of o * dout
-    Results<double> at(device("cpu"), p);
+    Results<double> at(tested, p);
     double sum = 0;
     for (int64_t i = 0; i < at.o.view.numel(); i++) sum += at.o.at(i) * p.dout.at(i);
     return sum;
