@@ -88,11 +88,13 @@ $(BUILD)/nvcc/%.o: cuda/%.cu
 
 # Most of the time of a small file goes into the standard headers, so a room is compiled as one: a clean build takes a third
 # of the time. After a change in one file `make ROOMS=` compiles that one alone; `make debug` does so too.
-ROOMS        ?= tensor cpu autograd nn train commands
+ROOMS        ?= cuda train autograd cpu tensor nn commands emulator
 room_cpu     := $(wildcard tensor/cpu*.cpp)
 room_tensor  := $(filter-out $(ALONE) $(room_cpu), $(wildcard tensor/*.cpp))
 room_autograd := $(wildcard autograd/*.cpp autograd/*/*.cpp)
 room_nn      := $(wildcard nn/*.cpp)
+room_cuda    := $(wildcard cuda/*.cu)
+room_emulator := $(wildcard cuda/emulator/*.cpp)
 room_train   := $(filter-out $(ALONE) $(PROGRAM_SOURCES), $(wildcard train/*.cpp))
 room_commands := $(filter-out $(ALONE), $(PROGRAM_SOURCES))
 in_rooms     := $(foreach room, $(ROOMS), $(room_$(room)))
@@ -103,7 +105,7 @@ $(ROOMS:%=$(BUILD)/rooms/%.cpp): $(BUILD)/rooms/%.cpp: always
 	@mkdir -p $(@D)
 	@printf '#include "%s"\n' $(room_$*) > $@.new; cmp -s $@ $@.new && rm $@.new || mv $@.new $@
 $(ROOMS:%=$(BUILD)/rooms/%.o): $(BUILD)/rooms/%.o: $(BUILD)/rooms/%.cpp | check-packages
-	$(COMPILE)
+	$(COMPILE) -Wno-unknown-pragmas
 
 # Where the time goes is compiled hard; what only reads a command line, JSON or a test table is compiled fast.
 $(BUILD)/rooms/cpu.o $(call object, $(room_cpu)): LEVEL = -O3

@@ -18,7 +18,7 @@ namespace heed::HEED_GPU {
 namespace {
 
 template <class T>
-struct Operands {
+struct AttentionOperands {
   Heads<const T> q, k, v, dout;
   const T *lse, *delta;  // (B, H, T)
 };
@@ -51,7 +51,7 @@ struct WeightsAndGradients {
 // want it; otherwise a row for each query.
 template <bool kKeysAreRows, class T>
 __device__ WeightsAndGradients<T> weights_and_gradients(SharedTiles<T>& shared, const AttentionCall<T>& call,
-                                                        const Operands<T>& x, const Part& part, int64_t first_query,
+                                                        const AttentionOperands<T>& x, const Part& part, int64_t first_query,
                                                         int64_t first_key) {
   const int64_t length = call.length(part.b);
   const auto q = head(x.q, part, call.queries, call.D).from(first_query);
@@ -84,7 +84,7 @@ __device__ WeightsAndGradients<T> weights_and_gradients(SharedTiles<T>& shared, 
 // ---- dk and dv
 
 template <class T, int kChunks>
-__global__ void attention_grad_keys(Heads<T> dk_heads, Heads<T> dv_heads, Operands<T> x, AttentionCall<T> call) {
+__global__ void attention_grad_keys(Heads<T> dk_heads, Heads<T> dv_heads, AttentionOperands<T> x, AttentionCall<T> call) {
   SharedTiles<T>& shared = *gpu::dynamic_shared<SharedTiles<T>>();
   const Part part(call, call.S);
   const int64_t column = part.column(kChunks);
@@ -106,7 +106,7 @@ __global__ void attention_grad_keys(Heads<T> dk_heads, Heads<T> dv_heads, Operan
 // ---- dq
 
 template <class T, int kChunks>
-__global__ void attention_grad_queries(Heads<T> dq_heads, Operands<T> x, AttentionCall<T> call) {
+__global__ void attention_grad_queries(Heads<T> dq_heads, AttentionOperands<T> x, AttentionCall<T> call) {
   SharedTiles<T>& shared = *gpu::dynamic_shared<SharedTiles<T>>();
   const Part part(call, call.queries);
   const int64_t column = part.column(kChunks);
@@ -124,12 +124,12 @@ __global__ void attention_grad_queries(Heads<T> dq_heads, Operands<T> x, Attenti
 
 // ---- the host's side
 
-struct Gradients {
+struct AttentionGradients {
   View dq, dk, dv;
 };
 
 template <class T>
-void launch_gradients(Memory& memory, cudaStream_t stream, const Gradients& out, Operands<T> x, const View& o,
+void launch_gradients(Memory& memory, cudaStream_t stream, const AttentionGradients& out, AttentionOperands<T> x, const View& o,
                       const AttentionCall<T>& call) {
   const int64_t rows = call.B * call.H * call.queries;
   const Scratch scratch(memory, static_cast<size_t>(rows) * sizeof(T));
@@ -158,7 +158,7 @@ void Gpu::attention_grad(View dq, View dk, View dv, View dout, View q, View k, V
                          const AttentionOptions& options) {
   with_floats(q.dtype, [&](auto t) {
     using T = decltype(t);
-    const Operands<T> x = {Heads<const T>(q),    Heads<const T>(k), Heads<const T>(v),
+    const AttentionOperands<T> x = {Heads<const T>(q),    Heads<const T>(k), Heads<const T>(v),
                            Heads<const T>(dout), lse.as<T>(),       nullptr};
     launch_gradients<T>(memory(), stream_, {dq, dk, dv}, x, o, AttentionCall<T>(q, k, v, options));
   });

@@ -74,12 +74,12 @@ __global__ void norm_weight_grad(T* sums, Inputs<T> in, Rows<2> rows, int64_t pa
 // (C,) as (1, C)
 View as_row(const View& v) { return {v.data, {1, v.shape[0]}, {0, v.strides[0]}, v.dtype}; }
 
-struct Gradients {
+struct NormGradients {
   View dx, dw, db;
 };
 
 template <class T>
-void norm_grad(Gpu& device, const char* name, cudaStream_t stream, const Gradients& out, const Inputs<T>& in,
+void norm_grad(Gpu& device, const char* name, cudaStream_t stream, const NormGradients& out, const Inputs<T>& in,
                const View& dy, const View& x) {
   const int64_t C = x.shape.back();
   if (C == 0) return;

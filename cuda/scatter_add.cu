@@ -41,12 +41,12 @@ __global__ void list_entries(Entry* entries, const int32_t* index, Walk<3> walk,
 
 // ---- 2. and 3. a stable sort
 
-constexpr int kTile = kBlock;
+constexpr int kIndexTile = kBlock;
 
 __global__ void sort_tiles(Entry* sorted, const Entry* entries, int64_t count) {
   Entry* tile = gpu::dynamic_shared<Entry>();
-  const int64_t start = static_cast<int64_t>(blockIdx.x) * kTile;
-  const int size = count - start < kTile ? static_cast<int>(count - start) : kTile;
+  const int64_t start = static_cast<int64_t>(blockIdx.x) * kIndexTile;
+  const int size = count - start < kIndexTile ? static_cast<int>(count - start) : kIndexTile;
   const int me = static_cast<int>(threadIdx.x);
   if (me < size) tile[me] = entries[start + me];
   __syncthreads();
@@ -101,10 +101,10 @@ __global__ void add_entries(T* y, const T* x, const Entry* entries, int64_t coun
 
 // Returns whichever of the two arrays holds the result.
 Entry* sort(Entry* entries, Entry* spare, int64_t count, cudaStream_t stream) {
-  gpu::launch("sort_tiles", sort_tiles, dim3(static_cast<unsigned>(ceil_div(count, kTile))), dim3(kTile),
-              kTile * sizeof(Entry), stream, spare, entries, count);
+  gpu::launch("sort_tiles", sort_tiles, dim3(static_cast<unsigned>(ceil_div(count, kIndexTile))), dim3(kIndexTile),
+              kIndexTile * sizeof(Entry), stream, spare, entries, count);
   std::swap(entries, spare);
-  for (int64_t width = kTile; width < count; width *= 2) {
+  for (int64_t width = kIndexTile; width < count; width *= 2) {
     launch_items("merge_runs", merge_runs, count, stream, spare, entries, count, width);
     std::swap(entries, spare);
   }

@@ -10,7 +10,7 @@ namespace heed::emulated {
 
 namespace {
 
-struct sigaction before;
+struct sigaction handler_before;
 
 // It runs in place of a kernel's or the host's own load or store, never within malloc, so it may use strings.
 void on_fault(int, siginfo_t* info, void*) {
@@ -19,7 +19,7 @@ void on_fault(int, siginfo_t* info, void*) {
     const std::string who = running_thread();
     std::fprintf(stderr, "%s: access to %s\n", who.empty() ? "the host" : who.c_str(), where.c_str());
   }
-  sigaction(SIGSEGV, &before, nullptr);  // and fault again: a debugger or a core file stops at the very place
+  sigaction(SIGSEGV, &handler_before, nullptr);  // and fault again: a debugger or a core file stops at the very place
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ void report_guard_faults() {
     struct sigaction action {};
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO;
-    return sigaction(SIGSEGV, &action, &before) == 0;
+    return sigaction(SIGSEGV, &action, &handler_before) == 0;
   }();
   (void)installed;
 }
