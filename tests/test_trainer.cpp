@@ -1,6 +1,7 @@
 // The trainer: it learns, it resumes bit for bit, it refuses what it must, and a model file holds all that prediction needs.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -68,6 +69,20 @@ TEST_CASE("without positions the same data cannot be told apart") {
   Trainer trainer(options, order_matters(400));
   trainer.run();
   CHECK(evaluate(trainer.model(), trainer.model().encode(trainer.dataset().test)).confusion.accuracy() < 0.75);
+}
+
+TEST_CASE("a limit draws from all training texts, although files come class by class") {
+  const TemporaryFolder folder;
+  TextDataset data = order_matters(400);
+  std::stable_sort(data.train.begin(), data.train.end(), [](const Example& a, const Example& b) { return a.label < b.label; });
+  TrainOptions options = small_options(folder.path);
+  options.limit = 40;
+  const Trainer trainer(options, data);
+  REQUIRE(trainer.dataset().train.size() == 40);
+  int64_t yes = 0;
+  for (const Example& e : trainer.dataset().train) yes += e.label;
+  CHECK(yes > 10);
+  CHECK(yes < 30);
 }
 
 TEST_CASE("a run that is stopped and resumed ends in the same bytes as one that is not") {

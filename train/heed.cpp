@@ -49,7 +49,7 @@ void add_train_options(CLI::App& c, TrainOptions& o) {
   c.add_option("--epochs", o.epochs)->capture_default_str()->check(positive);
   c.add_option("--batch", o.batch, "texts of a training step")->capture_default_str()->check(positive);
   c.add_option("--seed", o.seed)->capture_default_str();
-  c.add_option("--limit", o.limit, "use only this many training texts; 0: all")->capture_default_str()->check(at_least_0);
+  c.add_option("--limit", o.limit, "use only this many training texts, drawn by seed; 0: all")->capture_default_str()->check(at_least_0);
   c.add_option("--max-length", o.max_length, "tokens of a text")->capture_default_str()->check(positive);
   c.add_option("--truncate", o.truncate, "which part of a longer text is kept")->capture_default_str()->check(CLI::IsMember({"head", "tail", "head_tail"}));
   c.add_option("--vocab", o.vocab, "largest vocabulary")->capture_default_str()->check(number_where([](double v) { return v >= 4; }, "at least 4"));

@@ -10,7 +10,7 @@ namespace heed::train {
 struct TrainOptions {
   // data
   std::string data = "reviews";  // "reviews", a folder or a file
-  int64_t limit = 0;             // use only this many training texts; 0: all
+  int64_t limit = 0;             // use only this many training texts, drawn by seed; 0: all
   int64_t max_length = 64;       // tokens of a text
   std::string truncate = "head";
   int64_t vocab = 20000;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "autograd/ops.h"
+#include "tensor/random.h"
 #include "train/terminal.h"
 
 namespace heed::train {
@@ -32,6 +33,7 @@ TextModel new_model(const TrainOptions& options, const TextDataset& dataset) {
 
 Trainer::Trainer(const TrainOptions& options, TextDataset dataset) : options_(options), dataset_(std::move(dataset)) {
   if (options_.limit > 0 && options_.limit < static_cast<int64_t>(dataset_.train.size())) {
+    Random(mix_key(options_.seed, 3)).shuffle(dataset_.train);  // files come class by class
     dataset_.train.resize(static_cast<size_t>(options_.limit));
   }
   if (dataset_.train.empty()) throw FileError(dataset_.name + ": there are no training texts");
