@@ -46,7 +46,7 @@ TEST_SOURCES    := $(wildcard tests/*.cpp)
 EXAMPLES        := $(basename $(wildcard examples/*.cpp))
 object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 
-.PHONY: always all test train imdb examples debug sanitize races faults format lint install help clean check-packages cuda cuda-f32 check-nvcc
+.PHONY: always all test train imdb examples debug sanitize races faults format lint install help clean check-packages cuda cuda-tests cuda-f32 check-nvcc
 all: $(BUILD)/heed $(addprefix $(BUILD)/, $(EXAMPLES))
 
 help:
@@ -58,7 +58,8 @@ help:
 	@echo 'make debug      -O0 -g into build/debug, for gdb'
 	@echo 'make sanitize   the tests under AddressSanitizer and UBSan'
 	@echo 'make races      the CUDA kernels under ThreadSanitizer; make faults: who finds which planted fault'
-	@echo 'make cuda       build/cuda/heed with the device cuda, by nvcc; ARCH="80 90" names the GPUs. make cuda-f32: no f64 in f32 kernels'
+	@echo 'make cuda       build/cuda/heed with the device cuda, by nvcc; ARCH="80 90" names the GPUs'
+	@echo 'make cuda-tests the tests with that device; make cuda-f32: no f64 in f32 kernels'
 	@echo 'make format     clang-format over the sources; make lint: clang-tidy'
 	@echo 'make install    headers, library, program, pkg-config file into PREFIX=$(PREFIX)'
 	@echo 'make clean      removes build/'
@@ -144,6 +145,8 @@ debug:
 	$(MAKE) BUILD=build/debug ROOMS= OPTIMIZE=-O0 CXXFLAGS=-g build/debug/heed $(addprefix build/debug/, $(EXAMPLES))
 
 cuda: check-nvcc
+	$(MAKE) WITH_CUDA=1 BUILD=build/cuda build/cuda/heed
+cuda-tests: check-nvcc
 	$(MAKE) WITH_CUDA=1 BUILD=build/cuda build/cuda/heed build/cuda/heed-tests
 
 check-nvcc:
