@@ -11,19 +11,6 @@ namespace heed::HEED_GPU {
 
 namespace {
 
-// Calls fn(T{}) with an unsigned integer as wide as the dtype.
-template <class Fn>
-void with_bits(DType dtype, const Fn& fn) {
-  switch (size_of(dtype)) {
-    case 2:
-      return fn(uint16_t{});
-    case 4:
-      return fn(uint32_t{});
-    default:
-      return fn(uint64_t{});
-  }
-}
-
 // ---- fill
 
 template <class T>

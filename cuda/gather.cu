@@ -28,19 +28,11 @@ void Gpu::gather(View y, View x, View index, int axis) {
   Strides standing = x.strides;
   standing[axis] = 0;
   const Walk<3> walk = walk_all<3>(y.shape, {y.strides, standing, index.strides});
-  const auto launch = [&](auto bits) {
+  with_bits(y.dtype, [&](auto bits) {
     using T = decltype(bits);
     launch_items("gather", gather_elements<T>, walk.count, stream_, y.as<T>(), x.as<T>(), index.as<int32_t>(), walk,
                  x.shape[axis], x.strides[axis], wrong_index_);
-  };
-  switch (size_of(y.dtype)) {
-    case 2:
-      return launch(uint16_t{});
-    case 4:
-      return launch(uint32_t{});
-    default:
-      return launch(uint64_t{});
-  }
+  });
 }
 
 }  // namespace heed::HEED_GPU

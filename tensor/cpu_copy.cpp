@@ -14,19 +14,6 @@ namespace {
 using cpu::kTile;
 using cpu::Lines;
 
-// Calls fn(T{}) with an unsigned integer as wide as the dtype.
-template <class Fn>
-void with_bits(DType dtype, const Fn& fn) {
-  switch (size_of(dtype)) {
-    case 2:
-      return fn(uint16_t{});
-    case 4:
-      return fn(uint32_t{});
-    default:
-      return fn(uint64_t{});
-  }
-}
-
 // An axis along which v has stride 1 and more than a few elements; -1 if there is none.
 int unit_axis(const View& v) {
   for (int axis = 0; axis < v.rank(); axis++) {

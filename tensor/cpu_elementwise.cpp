@@ -8,7 +8,7 @@
 #include "tensor/cpu.h"
 #include "tensor/cpu_loops.h"
 #include "tensor/cpu_math.h"
-#include "tensor/scratch.h"
+#include "tensor/products.h"
 
 namespace heed {
 
@@ -34,10 +34,10 @@ template <class T, int N, class Line>
 void map(Cpu& cpu, const View& y, std::array<const View*, N> x, const Line& line) {
   for (const View*& operand : x) {
     if (!lies_across(y, *operand)) continue;
-    const Scratch scratch(cpu.memory(), static_cast<size_t>(y.numel()) * sizeof(T));
-    const View copy = {scratch.as<T>(), y.shape, contiguous_strides(y.shape), y.dtype};
-    cpu.copy(copy, *operand);  // in square tiles
-    operand = &copy;
+    const ScratchCopy copy(cpu, *operand);
+    copy.load(cpu);  // in square tiles
+    const View near = copy.view();
+    operand = &near;
     return map<T, N>(cpu, y, x, line);
   }
 

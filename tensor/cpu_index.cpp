@@ -117,14 +117,7 @@ void scatter_add_shared(const View& y, const View& x, const View& index, int axi
 }  // namespace
 
 void Cpu::gather(View y, View x, View index, int axis) {
-  switch (size_of(y.dtype)) {
-    case 2:
-      return gather_bits<uint16_t>(y, x, index, axis);
-    case 4:
-      return gather_bits<uint32_t>(y, x, index, axis);
-    default:
-      return gather_bits<uint64_t>(y, x, index, axis);
-  }
+  with_bits(y.dtype, [&](auto bits) { gather_bits<decltype(bits)>(y, x, index, axis); });
 }
 
 void Cpu::scatter_add(View y, View x, View index, int axis) {

@@ -60,6 +60,16 @@ void with_any(DType dtype, Fn&& fn) {
   }
 }
 
+// Calls fn with an unsigned integer as wide as the dtype: elements that only move.
+template <class Fn>
+void with_bits(DType dtype, Fn&& fn) {
+  switch (size_of(dtype)) {
+    case 2: return fn(uint16_t{});
+    case 4: return fn(uint32_t{});
+    default: return fn(uint64_t{});
+  }
+}
+
 // Conversion between any two element types; halves go through float.
 template <class To, class From>
 HEED_BOTH To convert(From value) {

@@ -2,20 +2,22 @@
 #pragma once
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 namespace heed::tests {
 
 struct TemporaryFolder {
-  TemporaryFolder() {
-    char name[] = "/tmp/heed-test-XXXXXX";
-    if (mkdtemp(name)) path = name;
+  TemporaryFolder() : path((std::filesystem::temp_directory_path() / "heed-test-XXXXXX").string()) {
+    if (!mkdtemp(path.data())) throw std::runtime_error("no temporary folder can be made: " + path);
   }
   ~TemporaryFolder() {
     std::error_code ignored;
-    if (!path.empty()) std::filesystem::remove_all(path, ignored);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all, ignored);
+    std::filesystem::remove_all(path, ignored);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
+  std::string operator/(const std::string& name) const { return path + "/" + name; }
 
   std::string path;
 };

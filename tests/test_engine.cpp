@@ -7,8 +7,10 @@
 
 #include "autograd/backprop.h"
 #include "autograd/ops.h"
+#include "tests/message_of.h"
 
 using namespace heed;
+using heed::tests::message_of;
 
 namespace {
 
@@ -21,14 +23,6 @@ Variable scalar(double number, const std::string& name = "") {
 }
 Values list(const Tensor& x) { return x.to_vector<double>(); }
 Values grad(const Variable& x) { return list(x.grad()); }
-
-template <class E, class Fn>
-std::string message_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const E& error) { return error.what(); }
-  return "(nothing was thrown)";
-}
 
 std::string here(int line) { return std::string(__FILE__) + ":" + std::to_string(line); }
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

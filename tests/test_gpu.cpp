@@ -11,6 +11,7 @@
 #include "cuda/gpu.h"
 #include "nn/scaled_dot_product.h"
 #include "tests/compare_devices.h"
+#include "tests/message_of.h"
 #include "tests/op_table.h"
 #include "tests/temporary_folder.h"
 #include "train/reviews.h"
@@ -18,6 +19,7 @@
 
 using namespace heed;
 using heed::tests::OnDevice;
+using heed::tests::message_of;
 
 namespace {
 
@@ -39,14 +41,6 @@ struct InOrder {  // of the emulator's threads, while it lives
   ~InOrder() { emulated::settings() = before; }
   emulated::Settings before;
 };
-
-template <class E, class Fn>
-std::string message_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const E& error) { return error.what(); }
-  return "(nothing was thrown)";
-}
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "autograd/gradcheck.h"
 #include "tensor/reference.h"
+#include "tests/message_of.h"
 #include "tests/op_table.h"
 
 using namespace heed;
@@ -143,14 +144,6 @@ bool all_finite(const Tensor& x) {
 Variable leaf(const Entries& values) { return Variable(tensor(values).to(DType::f64), true); }
 std::vector<double> list(const Tensor& x) { return x.to_vector<double>(); }
 using Values = std::vector<double>;
-
-template <class E, class Fn>
-std::string message_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const E& error) { return error.what(); }
-  return "(nothing was thrown)";
-}
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "tensor/error.h"
+#include "tests/temporary_folder.h"
 #include "train/labelled_texts.h"
 #include "train/readers.h"
 #include "train/vocabulary.h"
@@ -21,18 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A temporary folder, removed at the end.
-struct Folder {
-  std::string path;
-  Folder() {
-    path = (fs::temp_directory_path() / "heed-readers-XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()) != nullptr);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::string operator/(const std::string& name) const { return path + "/" + name; }
+struct Folder : heed::tests::TemporaryFolder {
   std::string write(const std::string& name, const std::string& bytes) const {
     fs::create_directories(fs::path(*this / name).parent_path());
     std::ofstream(*this / name, std::ios::binary) << bytes;
@@ -270,6 +260,25 @@ TEST_CASE("splits of one table: seeded, in proportion, nothing lost or twice") {
   CHECK(read(0, 1).validation.empty());
   CHECK_THROWS_AS(read(0.6, 1), UsageError);
   CHECK_THROWS_AS(read(-0.1, 1), UsageError);
+}
+
+TEST_CASE("splits: of each class one stretch of neighbours is drawn") {
+  const Folder folder;
+  std::string lines = "text\tlabel\n";
+  for (int i = 0; i < 400; i++) lines += std::to_string(i) + "\t" + (i % 2 ? "odd" : "even") + "\n";
+  folder.write("x.tsv", lines);
+  const TextDataset data = read_text_dataset(folder / "x.tsv", 0.1, 1);
+  const std::set<std::string> validation = texts_of(data.validation), test = texts_of(data.test);
+  for (int first : {0, 1}) {
+    std::vector<bool> drawn;  // of the class's texts that are not for the test, in their order
+    for (int i = first; i < 400; i += 2) {
+      if (!test.count(std::to_string(i))) drawn.push_back(validation.count(std::to_string(i)) == 1);
+    }
+    CHECK(std::count(drawn.begin(), drawn.end(), true) == 18);
+    int ends = 0;  // the last text's neighbour is the first
+    for (size_t i = 0; i < drawn.size(); i++) ends += drawn[i] != drawn[(i + 1) % drawn.size()];
+    CHECK(ends == 2);
+  }
 }
 
 TEST_CASE("splits: every class of two or more keeps a training text; too few texts are told") {

@@ -17,30 +17,20 @@
 #include <string_view>
 
 #include "tensor/error.h"
+#include "tests/message_of.h"
+#include "tests/temporary_folder.h"
 #include "train/atomic_file.h"
 #include "train/safetensors.h"
 
 using namespace heed;
 using namespace heed::train;
+using heed::tests::message_of;
 namespace fs = std::filesystem;
 using namespace std::string_view_literals;
 
 namespace {
 
-// A folder of its own for each test, removed at the end.
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "heed-test-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::permissions(path, fs::perms::owner_all, ignored);
-    fs::remove_all(path, ignored);
-  }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
+struct Folder : heed::tests::TemporaryFolder {
   size_t count() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path), {})); }
 };
 
@@ -70,14 +60,6 @@ std::string refusal(const Folder& folder, const std::string& bytes) {
   write_bytes(path, bytes);
   try {
     SafetensorsFile file(path);
-    return "";
-  } catch (const FileError& error) { return error.what(); }
-}
-
-// The message of the FileError that `action` throws; "" if it throws none.
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
     return "";
   } catch (const FileError& error) { return error.what(); }
 }
@@ -360,16 +342,16 @@ TEST_CASE("safetensors: whatever byte of the header is changed, what is accepted
 
 TEST_CASE("safetensors: an absent file, a folder, a pipe and an absent entry are named") {
   const Folder folder;
-  CHECK(has(message_of([&] { SafetensorsFile(folder / "absent"); }), "absent\": No such file or directory"));
-  CHECK(has(message_of([&] { SafetensorsFile(folder.path.string()); }), "not a regular file"));
+  CHECK(has(message_of<FileError>([&] { SafetensorsFile(folder / "absent"); }), "absent\": No such file or directory"));
+  CHECK(has(message_of<FileError>([&] { SafetensorsFile(folder.path); }), "not a regular file"));
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  CHECK(has(message_of([&] { SafetensorsFile(folder / "pipe"); }), "not a regular file"));
+  CHECK(has(message_of<FileError>([&] { SafetensorsFile(folder / "pipe"); }), "not a regular file"));
 
   write_bytes(folder / "small", small_file());
   const SafetensorsFile file(folder / "small");
   CHECK(file.contains("a"));
   CHECK(!file.contains("fc.weight"));
-  CHECK(has(message_of([&] { file.at("fc.weight"); }), "no entry \"fc.weight\"; it has \"a\", \"b\""));
+  CHECK(has(message_of<FileError>([&] { file.at("fc.weight"); }), "no entry \"fc.weight\"; it has \"a\", \"b\""));
 }
 
 TEST_CASE("safetensors: tensors that do not fit their dtype and shape are not written") {
@@ -377,7 +359,7 @@ TEST_CASE("safetensors: tensors that do not fit their dtype and shape are not wr
   const std::vector<float> two{1, 2};
   const std::string path = folder / "x.safetensors";
   const auto message = [&](const std::string& name, const RawTensor& tensor) {
-    return message_of([&] { write_safetensors(path, {{name, tensor}}); });
+    return message_of<FileError>([&] { write_safetensors(path, {{name, tensor}}); });
   };
   CHECK(has(message("w", raw("F32", {3}, two)), "\"w\" has 8 bytes, but F32 of shape [3] needs 12"));
   CHECK(has(message("w", {"F32", {2}, nullptr, 8}), "\"w\" has 0 bytes"));
@@ -386,7 +368,7 @@ TEST_CASE("safetensors: tensors that do not fit their dtype and shape are not wr
   CHECK(has(message("w", raw("F32", {1ll << 32, 1ll << 32}, two)), "overflows"));
   CHECK(has(message("__metadata__", raw("F32", {2}, two)), "kept for metadata"));
   CHECK(has(message("\xff", raw("F32", {2}, two)), "not UTF-8"));
-  CHECK(has(message_of([&] { write_safetensors(path, {}, {{"k", "\xff"}}); }), "not UTF-8"));
+  CHECK(has(message_of<FileError>([&] { write_safetensors(path, {}, {{"k", "\xff"}}); }), "not UTF-8"));
   CHECK(folder.count() == 0);
 }
 
@@ -462,35 +444,35 @@ TEST_CASE("atomic file: a full disk is reported and harms nothing") {
   const rlimit limit{64 * 1024, old.rlim_max};  // no file may grow larger: write() fails in the middle of the tensor
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &limit);
-  const std::string message = message_of([&] { write_safetensors(path, {{"w", raw("F32", {100'000}, large)}}); });
+  const std::string message = message_of<FileError>([&] { write_safetensors(path, {{"w", raw("F32", {100'000}, large)}}); });
   setrlimit(RLIMIT_FSIZE, &old);
   std::signal(SIGXFSZ, old_handler);
 
   CHECK(message == "cannot write \"" + path + "\": File too large");
   CHECK(read_bytes(path) == before);
   CHECK(folder.count() == 1);
-  CHECK(message_of([&] { write_text_file("/dev/full", "x"); }) ==
+  CHECK(message_of<FileError>([&] { write_text_file("/dev/full", "x"); }) ==
         "cannot write \"/dev/full\": No space left on device");
   CHECK(fs::is_character_file("/dev/full"));  // a device is written to, not replaced
 }
 
 TEST_CASE("atomic file: folders that are absent or may not be written, and targets that cannot be replaced") {
   const Folder folder;
-  CHECK(has(message_of([&] { write_text_file(folder / "absent/file", "x"); }), "No such file or directory"));
-  CHECK(has(message_of([&] { write_text_file("", "x"); }), "No such file or directory"));
-  fs::create_directory(folder.path / "inner");
-  CHECK(has(message_of([&] { write_text_file(folder / "inner", "x"); }), "Is a directory"));
+  CHECK(has(message_of<FileError>([&] { write_text_file(folder / "absent/file", "x"); }), "No such file or directory"));
+  CHECK(has(message_of<FileError>([&] { write_text_file("", "x"); }), "No such file or directory"));
+  fs::create_directory(folder / "inner");
+  CHECK(has(message_of<FileError>([&] { write_text_file(folder / "inner", "x"); }), "Is a directory"));
   write_text_file(folder / "file", "x");
-  CHECK(has(message_of([&] { write_text_file(folder / "file/below", "x"); }), "Not a directory"));
-  fs::create_symlink("loop", folder.path / "loop");
-  CHECK(has(message_of([&] { write_text_file(folder / "loop", "x"); }), "Too many levels of symbolic links"));
-  CHECK(has(message_of([&] { write_text_file(folder / std::string(300, 'n'), "x"); }), "File name too long"));
+  CHECK(has(message_of<FileError>([&] { write_text_file(folder / "file/below", "x"); }), "Not a directory"));
+  fs::create_symlink("loop", folder / "loop");
+  CHECK(has(message_of<FileError>([&] { write_text_file(folder / "loop", "x"); }), "Too many levels of symbolic links"));
+  CHECK(has(message_of<FileError>([&] { write_text_file(folder / std::string(300, 'n'), "x"); }), "File name too long"));
   CHECK(folder.count() == 3);
   if (geteuid() == 0) return;  // root may write anywhere
-  fs::permissions(folder.path / "file", fs::perms::owner_read);
-  CHECK(has(message_of([&] { write_text_file(folder / "file", "y"); }), "Permission denied"));
+  fs::permissions(folder / "file", fs::perms::owner_read);
+  CHECK(has(message_of<FileError>([&] { write_text_file(folder / "file", "y"); }), "Permission denied"));
   fs::permissions(folder.path, fs::perms::owner_read | fs::perms::owner_exec);
-  CHECK(has(message_of([&] { write_text_file(folder / "new", "y"); }), "Permission denied"));
+  CHECK(has(message_of<FileError>([&] { write_text_file(folder / "new", "y"); }), "Permission denied"));
   CHECK(read_bytes(folder / "file") == "x");
 }
 
@@ -501,15 +483,15 @@ TEST_CASE("atomic file: permissions, links and long names") {
   write_text_file(folder / "new", "x");
   umask(old);
   CHECK(permissions("new") == fs::perms(0640));
-  fs::permissions(folder.path / "new", fs::perms(0666));
+  fs::permissions(folder / "new", fs::perms(0666));
   write_text_file(folder / "new", "y");
   CHECK(permissions("new") == fs::perms(0666));
 
-  fs::create_directory(folder.path / "inner");
+  fs::create_directory(folder / "inner");
   write_text_file(folder / "inner/real", "old");
-  fs::create_symlink("inner/real", folder.path / "link");
+  fs::create_symlink("inner/real", folder / "link");
   write_text_file(folder / "link", "new");
-  CHECK(fs::is_symlink(folder.path / "link"));
+  CHECK(fs::is_symlink(folder / "link"));
   CHECK(read_bytes(folder / "inner/real") == "new");
 
   const std::string longest(255, 'n');
@@ -524,12 +506,12 @@ TEST_CASE("atomic file: standard output is written to, not replaced, even where 
   const int old = dup(STDOUT_FILENO), file = open((folder / "out").c_str(), O_WRONLY | O_CREAT, 0600);
   dup2(file, STDOUT_FILENO);
   const bool before = write(STDOUT_FILENO, "before, ", 8) == 8;
-  const std::string message = message_of([] { write_text_file("/dev/stdout", "picture"); });
+  const std::string message = message_of<FileError>([] { write_text_file("/dev/stdout", "picture"); });
   const bool after = write(STDOUT_FILENO, ", after", 7) == 7;
   dup2(old, STDOUT_FILENO);
   close(old);
   close(file);
   CHECK((before && after));
-  CHECK(message == "");
+  CHECK(message == "(nothing was thrown)");
   CHECK(read_bytes(folder / "out") == "before, picture, after");
 }

@@ -8,8 +8,10 @@
 #include <sstream>
 
 #include "tensor/ops.h"
+#include "tests/message_of.h"
 
 using namespace heed;
+using heed::tests::message_of;
 
 namespace {
 
@@ -22,14 +24,6 @@ Tensor f64(const Entries& entries) { return tensor(entries).to(DType::f64); }
 Tensor normal(const Shape& shape, uint64_t seed = 1) {
   Random random(seed);
   return randn(shape, random, DType::f64);
-}
-
-template <class E, class Fn>
-std::string message_of(Fn&& fn) {
-  try {
-    fn();
-  } catch (const E& error) { return error.what(); }
-  return "(nothing was thrown)";
 }
 
 double largest_difference(const Tensor& a, const Tensor& b) {

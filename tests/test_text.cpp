@@ -7,6 +7,7 @@
 
 #include "tensor/error.h"
 #include "tensor/random.h"
+#include "tests/message_of.h"
 #include "train/batches.h"
 #include "train/tokenizer.h"
 #include "train/utf8.h"
@@ -15,6 +16,7 @@
 using namespace heed;
 using namespace heed::train;
 using namespace std::string_literals;
+using heed::tests::message_of;
 
 namespace {
 
@@ -27,13 +29,6 @@ std::string words_of(std::string_view text) {
   std::string joined;
   for (size_t i = 0; i < words.size(); i++) joined += std::string(words[i]) + "|";
   return joined;
-}
-
-std::string message_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) { return error.what(); }
-  return "no error";
 }
 
 std::vector<Example> examples(const std::vector<std::string>& texts) {
@@ -203,7 +198,7 @@ TEST_CASE("vocabulary: a saved list comes back, a damaged one is refused") {
   CHECK(again.id("bad") == 3);
 
   const auto refused = [](const std::vector<std::string>& words) {
-    return message_of([&] { Vocabulary(words, "m"); });
+    return message_of<Error>([&] { Vocabulary(words, "m"); });
   };
   CHECK(refused({}) == "m: word 0 of the vocabulary must be <pad>, found the end of the list");
   CHECK(refused({"<pad>"}) == "m: word 1 of the vocabulary must be <unk>, found the end of the list");

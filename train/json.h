@@ -1,5 +1,5 @@
-// The JSON lines that the program writes, and the one kind that it reads back. All of nlohmann-json's dumping stands in
-// json.cpp: every file that includes the library takes seconds to compile.
+// The JSON lines that the program writes, and the one kind that it reads back, all in one file: each file that includes
+// nlohmann-json takes seconds to compile. (The header of a safetensors file is read and written in safetensors_header.cpp.)
 #pragma once
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace heed::train {
 
 std::string to_json(const EpochRecord& record);
-EpochRecord epoch_record(const std::string& json);  // FileError if it is none
+EpochRecord epoch_record(const std::string& line);  // FileError if it is none
 
 std::string to_json(const Metrics& metrics, const std::vector<std::string>& classes);
 std::string to_json(const Prediction& prediction, const std::string& text, const std::vector<std::string>& classes);
