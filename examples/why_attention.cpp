@@ -1,13 +1,11 @@
-// Why attention? Four models read the same film reviews, in which no word alone gives the verdict away: "not a dull moment", "the cast is
-// wonderful, but the film is a bore", "my brother loved it; I fell asleep". Words that are counted or averaged tell nothing. Attention lets
-// words meet, but the article's model does not know where they stand; the full one adds positions, residuals, LayerNorm and a feed-forward
-// network. Each trains for 40 epochs (a few minutes); the epoch best on validation is tested once. Accuracies in percent:
-//
+// Why attention? Four models read film reviews in which no word alone gives the verdict away: "the cast is wonderful, but the film is a
+// bore". Counted or averaged words tell nothing; the article's model lets them meet, but not know where they stand; the full one does.
+// Each trains for 40 epochs (a few minutes); the epoch best on validation is tested once. Accuracies in percent:
 //   model                parameters  validation      test   new patterns
 //   word counts                 746        53.0      50.8           53.1
-//   mean of embeddings        23938        51.5      50.8           52.4
-//   printed classifier        40578        64.4      57.7           56.2
-//   full classifier           90306        99.3      99.4           83.2
+//   mean of embeddings        23938        51.3      51.0           52.8
+//   printed classifier        40578        64.9      58.8           53.8
+//   full classifier           61634        99.3      98.4           80.5
 #include <cstdio>
 #include <functional>
 
@@ -21,8 +19,8 @@
 
 using namespace heed;
 using namespace heed::train;
-
 using Forward = std::function<Variable(const Tensor& ids, const Tensor& lengths)>;  // (B, T), (B,) -> logits (B, 2)
+struct Reviews { EncodedTexts train, validation, test, test_new; };
 
 double accuracy(const Forward& forward, const EncodedTexts& texts) {
   const NoGrad scope;
@@ -35,14 +33,10 @@ double accuracy(const Forward& forward, const EncodedTexts& texts) {
   return 100 * right / static_cast<double>(texts.size());
 }
 
-struct Reviews {
-  EncodedTexts train, validation, test, test_new;
-};
-
 void compare(const char* name, nn::Module& model, const Forward& forward, const Reviews& reviews, double lr) {
   const int64_t epochs = 40;
   Adam optimizer(decay_groups(model.variables(), 0.1), lr, {.decoupled = true});
-  double best = -1, test = 0, test_new = 0;
+  double best = -1;
   std::map<std::string, Tensor> chosen;
   Batches batches(reviews.train, 32, Batches::Order::shuffled, 1);
   for (int64_t step = 0; batches.epoch() < epochs;) {
@@ -63,15 +57,15 @@ void compare(const char* name, nn::Module& model, const Forward& forward, const 
     for (const auto& [path, weight] : model.state()) chosen[path] = weight.contiguous_copy();
   }
   model.load_state(chosen);
-  test = accuracy(forward, reviews.test), test_new = accuracy(forward, reviews.test_new);
+  const double test = accuracy(forward, reviews.test), test_new = accuracy(forward, reviews.test_new);
   std::printf("%-20s %10lld %11.1f %9.1f %14.1f\n", name, static_cast<long long>(model.parameter_count()), best, test, test_new);
 }
 
 int main() {
   const TextDataset data = built_in_reviews();
   const Vocabulary vocabulary = build_vocabulary(data.train, 20000, 1);
-  const auto encoded = [&](const std::vector<Example>& examples) { return encode(examples, vocabulary, 64); };
-  const Reviews reviews{encoded(data.train), encoded(data.validation), encoded(data.test), encoded(data.test_new)};
+  const auto ids = [&](const std::vector<Example>& examples) { return encode(examples, vocabulary, 64); };
+  const Reviews reviews{ids(data.train), ids(data.validation), ids(data.test), ids(data.test_new)};
   Random random(1);
   std::printf("%-20s %10s %11s %9s %14s\n", "model", "parameters", "validation", "test", "new patterns");
 
@@ -85,11 +79,14 @@ int main() {
   }, reviews, 0.01);
 
   nn::TextClassifierOptions options{.vocab_size = vocabulary.size(), .embed_dim = 64, .hidden_dim = 64, .heads = 16, .ffn_dim = 128,
-                                   .positions = nn::Positions::learned, .dropout = 0.05};
+                                   .positions = nn::Positions::learned, .dropout = 0.05, .max_length = 64};  // the main job's
   struct MeanOfEmbeddings : nn::Module {
     nn::Embedding embedding;
     nn::Linear fc;
-    MeanOfEmbeddings(int64_t words, Random& random) : embedding(words, 64, random), fc(64, 2, random) { child("embedding", embedding), child("fc", fc); }
+    MeanOfEmbeddings(int64_t words, Random& random) : embedding(words, 64, random), fc(64, 2, random) {
+      Tensor(embedding.weight.value()).affine_(0.02, 0);  // as TextClassifier begins
+      child("embedding", embedding), child("fc", fc);
+    }
   } mean(vocabulary.size(), random);
   compare("mean of embeddings", mean, [&](const Tensor& ids, const Tensor& lengths) { return mean.fc.forward(nn::masked_mean(mean.embedding.forward(ids), lengths)); },
           reviews, 0.003);

@@ -21,7 +21,7 @@ TrainOptions defaults_for(const std::string& data) {
     return o;
   }
   // For a few ten thousand long texts, such as IMDb, where the danger is to learn texts by heart. Without norms, which give
-  // every word the same weight in the mean: with them 0.85 on the test set, without them 0.87.
+  // every word the same weight in the mean: with them 0.862 on the test set, without them 0.880.
   o.max_length = 1024, o.vocab = 40000;
   o.network.embed_dim = o.network.hidden_dim = 64;
   o.network.heads = 1, o.network.ffn_dim = 0;
