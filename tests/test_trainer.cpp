@@ -71,6 +71,20 @@ TEST_CASE("without positions the same data cannot be told apart") {
   CHECK(evaluate(trainer.model(), trainer.model().encode(trainer.dataset().test)).confusion.accuracy() < 0.75);
 }
 
+TEST_CASE("without a number of epochs there are as many as make 2000 steps, and 3 at least") {
+  const TemporaryFolder folder;
+  TrainOptions options = small_options(folder.path);
+  options.epochs = 0, options.batch = 2;
+  const auto epochs_of = [&](int64_t texts) {
+    Trainer trainer(options, order_matters(texts));
+    trainer.run();
+    return trainer.records().size();
+  };
+  CHECK(epochs_of(800) == 5);
+  CHECK(epochs_of(1998) == 3);
+  CHECK(epochs_of(2200) == 3);
+}
+
 TEST_CASE("a limit draws from all training texts, although files come class by class") {
   const TemporaryFolder folder;
   TextDataset data = order_matters(400);

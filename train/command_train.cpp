@@ -28,7 +28,7 @@ TrainOptions defaults_for(const std::string& data) {
   o.network.norm = nn::Norm::none;
   o.network.positions = nn::Positions::none;
   o.network.dropout = 0.5, o.network.word_dropout = 0.4;
-  o.epochs = 3, o.lr = 7e-4, o.weight_decay = 0.1, o.label_smoothing = 0.1;
+  o.epochs = 0, o.lr = 7e-4, o.weight_decay = 0.1, o.label_smoothing = 0.1;
   o.validation_share = 0.05;
   return o;
 }

@@ -46,7 +46,7 @@ void add_train_options(CLI::App& c, TrainOptions& o) {
   c.add_option("--data", o.data, "reviews (built in), a folder in the layout of aclImdb, or a FILE of text<TAB>label lines")->capture_default_str();
   c.add_option("--out", o.out, "folder for models, logs and the curve")->capture_default_str();
   c.add_flag("--resume", o.resume, "continue the run in --out");
-  c.add_option("--epochs", o.epochs)->capture_default_str()->check(positive);
+  c.add_option("--epochs", o.epochs)->default_str(o.epochs > 0 ? std::to_string(o.epochs) : "as many as make 2000 steps, 3 at least")->check(positive);
   c.add_option("--batch", o.batch, "texts of a training step")->capture_default_str()->check(positive);
   c.add_option("--seed", o.seed)->capture_default_str();
   c.add_option("--limit", o.limit, "use only this many training texts, drawn by seed; 0: all")->capture_default_str()->check(at_least_0);

@@ -20,7 +20,7 @@ struct TrainOptions {
   std::string model = "full";  // or "printed"
   nn::TextClassifierOptions network;
   // optimisation
-  int64_t epochs = 6;
+  int64_t epochs = 6;  // 0: as many as make 2000 steps, 3 at least
   int64_t batch = 32;
   std::string optimizer = "adamw";
   double lr = 1e-3;

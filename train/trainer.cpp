@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -49,6 +50,7 @@ Trainer::Trainer(const TrainOptions& options, TextDataset dataset) : options_(op
   const int64_t steps_per_epoch = (train_.size() + options_.batch - 1) / options_.batch;
   schedule_.kind = options_.schedule;
   schedule_.lr = options_.lr;
+  if (options_.epochs == 0) options_.epochs = std::max<int64_t>(3, (2000 + steps_per_epoch - 1) / steps_per_epoch);
   schedule_.total_steps = steps_per_epoch * options_.epochs;
   schedule_.warmup_steps = static_cast<int64_t>(options_.warmup * static_cast<double>(schedule_.total_steps));
   schedule_.step_every = std::max<int64_t>(1, schedule_.total_steps / 4);
