@@ -25,6 +25,10 @@ LINK       = $(CXX) -fopenmp $(CXXFLAGS) $(SANITIZE)
 # The kernels by nvcc too, for `make cuda`: for these GPUs (compute capabilities), and as PTX of the last for newer ones.
 CUDA_HOME ?= /usr/local/cuda
 NVCC      ?= $(or $(shell command -v nvcc), $(CUDA_HOME)/bin/nvcc)
+# nvcc says where its toolkit lies (the one in the PATH may be a link or a script); Debian's package has the libraries where ld looks.
+CUDA_TOP   = $(shell $(NVCC) --dryrun -x cu /dev/null 2>&1 | sed -n 's/^.. TOP=//p')
+CUDA_DIR   = $(patsubst %/libcublas.so,%, $(firstword $(wildcard $(CUDA_TOP:%=%/lib64/libcublas.so) $(CUDA_TOP:%=%/lib/libcublas.so))))
+CUDA_LIBS ?= $(foreach dir, $(realpath $(CUDA_DIR)), -L$(dir) -Wl,-rpath,$(dir)) -lcublas -lcudart
 ARCH      ?= 80 90
 CUDA_HOST ?= $(CXX)
 NVCC_FLAGS = -std=c++20 -O3 -I. -ccbin $(CUDA_HOST) $(foreach arch,$(ARCH),-gencode arch=compute_$(arch),code=sm_$(arch)) \
@@ -33,8 +37,7 @@ NVCC_FLAGS = -std=c++20 -O3 -I. -ccbin $(CUDA_HOST) $(foreach arch,$(ARCH),-genc
 ifdef WITH_CUDA
 NVCC_OBJECTS := $(patsubst cuda/%.cu,$(BUILD)/nvcc/%.o,$(wildcard cuda/*.cu))
 FLAGS        += -DHEED_WITH_CUDA
-CUDA_LIB     := $(dir $(abspath $(dir $(NVCC))))lib64
-BLAS_LIBS    += -L$(CUDA_LIB) -Wl,-rpath,$(CUDA_LIB) -lcublas -lcudart
+BLAS_LIBS    += $(CUDA_LIBS)
 endif
 
 PROGRAM_SOURCES := train/heed.cpp $(wildcard train/command_*.cpp)
@@ -157,7 +160,9 @@ check-nvcc:
 	  echo "make cuda: there is no nvcc; install the CUDA Toolkit 12 or newer, or say where it is with NVCC=/path/to/nvcc" >&2; exit 1; fi; \
 	if [ "$$version" -lt 12 ]; then echo "make cuda: $(NVCC) is of CUDA $$version; heed needs 12 or newer" >&2; exit 1; fi; \
 	echo '#include <string>' | $(NVCC) -std=c++20 -ccbin $(CUDA_HOST) -x cu -c -o /dev/null - >/dev/null 2>&1 || { \
-	  echo "make cuda: nvcc $$version cannot compile C++20 with $(CUDA_HOST); choose another host compiler with CUDA_HOST=g++-N" >&2; exit 1; }
+	  echo "make cuda: nvcc $$version cannot compile C++20 with $(CUDA_HOST); choose another host compiler with CUDA_HOST=g++-N" >&2; exit 1; }; \
+	echo 'int main() {}' | $(CXX) -x c++ - $(CUDA_LIBS) -o /dev/null 2>/dev/null || { \
+	  echo "make cuda: cuBLAS or the CUDA runtime was not found beside $(NVCC); say where with CUDA_LIBS='-L/path -lcublas -lcudart'" >&2; exit 1; }
 
 # f32 kernels must not compute in f64, which is 64 times slower on most GPUs. Left out: sums of squares and conversions, which do
 # so on purpose, CUDA's own sin and cos (of huge arguments), and matmul.cu, which has no kernel.
