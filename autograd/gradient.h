@@ -17,7 +17,7 @@ struct Rows {
 // Rows with every index once, in ascending order; equal indices' values are added in their order of occurrence.
 Rows coalesce(const Rows& rows);
 
-// Only accumulation, clipping, optimizers and all-reduce see Rows; everyone else asks for dense().
+// Only accumulation, clipping and optimizers see Rows; everyone else asks for dense().
 class Gradient {
  public:
   Gradient() = default;
