@@ -20,7 +20,8 @@ LEVEL      = -O2
 CXXFLAGS  ?=
 FLAGS     := -std=c++20 -Wall -Wextra -Wpedantic -fopenmp -I. $(BLAS_INCLUDES)
 COMPILE    = $(CXX) $(FLAGS) $(OPTIMIZE) $(CXXFLAGS) $(SANITIZE) -MMD -MP -x c++ -c $< -o $@
-LINK       = $(CXX) -fopenmp $(CXXFLAGS) $(SANITIZE)
+LINK       = $(CXX) -fopenmp $(CXXFLAGS) $(SANITIZE) $(if $(WHOLE), -Wl$(comma)--whole-archive $^ -Wl$(comma)--no-whole-archive, $^) $(BLAS_LIBS) -o $@
+comma     := ,
 
 # The kernels by nvcc too, for `make cuda`: for these GPUs (compute capabilities), and as PTX of the last for newer ones.
 CUDA_HOME ?= /usr/local/cuda
@@ -123,13 +124,13 @@ $(BUILD)/libheed.a: $(call objects, $(LIBRARY_SOURCES)) $(NVCC_OBJECTS)
 	ar rcs $@ $^
 
 $(BUILD)/heed: $(call objects, $(PROGRAM_SOURCES)) $(BUILD)/libheed.a
-	$(LINK) $^ $(BLAS_LIBS) -o $@
+	$(LINK)
 
 $(BUILD)/heed-tests: $(call object, $(TEST_SOURCES)) $(BUILD)/libheed.a
-	$(LINK) $^ $(BLAS_LIBS) -o $@
+	$(LINK)
 
 $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libheed.a
-	$(LINK) $^ $(BLAS_LIBS) -o $@
+	$(LINK)
 
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
@@ -147,8 +148,9 @@ imdb: $(BUILD)/heed
 examples: $(addprefix $(BUILD)/, $(EXAMPLES))
 	@set -e; for program in $(sort $^); do echo "== $$program"; $$program; done
 
+# All of the library, so that gdb can call what the program does not: print x.to_string(4).
 debug:
-	$(MAKE) BUILD=build/debug ROOMS= OPTIMIZE=-O0 CXXFLAGS=-g build/debug/heed $(addprefix build/debug/, $(EXAMPLES))
+	$(MAKE) BUILD=build/debug ROOMS= OPTIMIZE=-O0 CXXFLAGS=-g WHOLE=1 build/debug/heed $(addprefix build/debug/, $(EXAMPLES))
 
 cuda: check-nvcc
 	$(MAKE) WITH_CUDA=1 BUILD=build/cuda build/cuda/heed
@@ -185,7 +187,7 @@ $(BUILD)/races/%.o: % | check-packages
 	$(COMPILE) -Wno-unknown-pragmas -O1 -g1 -fsanitize=thread
 
 $(BUILD)/races/heed-tests: $(RACE_OBJECTS) $(BUILD)/libheed.a
-	$(LINK) -fsanitize=thread $^ $(BLAS_LIBS) -o $@
+	$(LINK) -fsanitize=thread
 
 # Blocks in no order too: only so is a race between blocks seen. `cpu` on one thread, since libgomp is not instrumented. Takes
 # some ten minutes.
@@ -204,6 +206,7 @@ format:
 lint:
 	clang-tidy --quiet $(filter %.cpp, $(LIBRARY_SOURCES)) $(PROGRAM_SOURCES) -- $(FLAGS)
 
+install: override PREFIX := $(abspath $(PREFIX))
 install: $(BUILD)/heed $(BUILD)/libheed.a
 	for header in $(wildcard tensor/*.h autograd/*.h nn/*.h train/*.h); do \
 	  install -D -m 644 $$header $(DESTDIR)$(PREFIX)/include/heed/$$header || exit 1; done
