@@ -110,12 +110,17 @@ TEST_CASE("program: info lists the devices and checks the BLAS") {
 
 TEST_CASE("program: --resume goes on where a run ended") {
   const std::string out = folder().path + "/resumed";
-  const std::string small = "train --limit 100 --embed 8 --hidden 8 --heads 2 --ffn 8 --threads 1 --out " + out;
-  CHECK(run_heed(small + " --epochs 1").status == 0);
-  const Outcome run = run_heed(small + " --epochs 2 --resume");
+  CHECK(run_heed("train --limit 100 --embed 8 --hidden 8 --heads 2 --ffn 8 --threads 1 --epochs 1 --out " + out).status == 0);
+  Outcome run = run_heed("train --resume --threads 1 --epochs 2 --out " + out);  // with the options it was begun with
   CHECK(run.status == 0);
   CHECK(contains(run.out, "epoch  2"));
   CHECK_FALSE(contains(run.out, "epoch  1 "));
+  for (const char* other : {"--hidden 16", "--vocab 9", "--dropout 0.3", "--norm none", "--seed 2", "--limit 99"}) {
+    run = run_heed("train --resume --threads 1 --epochs 3 " + std::string(other) + " --out " + out);
+    INFO(other << run.err);
+    CHECK(run.status == 2);
+    CHECK(contains(run.err, "was trained with "));
+  }
 }
 
 TEST_CASE("program: wrong usage is 2, failed work is 1, each with one sentence on stderr") {
@@ -129,6 +134,14 @@ TEST_CASE("program: wrong usage is 2, failed work is 1, each with one sentence o
   std::ofstream(text_file) << "this is not a model";
   const std::string no_data = "train --data " + folder().path + "/nothing", no_lines = "train --data " + empty;
   const std::string not_a_model = "predict x --model " + text_file, no_folder = "train --limit 10 --out " + empty + "/run";
+  const std::string no_svg = "attend x --svg '' --model " + model(), no_quotes = "attend --threads 1 the film is not good --model " + model() + " x";
+  std::ofstream(folder().path + "/two.tsv") << "good film\tyes\nbad film\tno\nfine\tyes\ndull\tno\n";
+  const Outcome tiny = run_heed("train --epochs 2 --patience 1 --batch 9223372036854775807 --threads 1 --data " + folder().path + "/two.tsv --out " + folder().path + "/two");
+  CHECK(tiny.status == 0);
+  CHECK(contains(tiny.out, "best epoch: 2"));  // there are no validation texts
+  CHECK_FALSE(contains(tiny.out, "validation loss"));
+  CHECK(last_line(tiny.out) == "there are no test texts, so there is no test accuracy");
+  const std::string other_classes = "evaluate --threads 1 --data reviews --model " + folder().path + "/two/best.safetensors";
   const std::vector<Row> rows = {{"", 2, "A subcommand is required"},
                                  {"fly", 2, "fly"},
                                  {"train --epochs 0", 2, "--epochs"},
@@ -141,15 +154,53 @@ TEST_CASE("program: wrong usage is 2, failed work is 1, each with one sentence o
                                  {no_data.c_str(), 1, "nothing"},
                                  {no_lines.c_str(), 1, "empty.tsv"},
                                  {no_folder.c_str(), 1, "empty.tsv/run"},
-                                 {"train --resume --out /nowhere", 1, "/nowhere"}};
+                                 {"train --resume --out /nowhere", 1, "/nowhere"},
+                                 {"train --bogus", 2, "--bogus"},
+                                 {"train --heads", 2, "--heads"},
+                                 {"train --out ''", 2, "--out"},
+                                 {"train --data ''", 2, "--data"},
+                                 {"train --seed ''", 2, "--seed is \"\""},
+                                 {"train --seed -1", 2, "--seed is \"-1\""},
+                                 {"train --seed 99999999999999999999", 2, "to 18446744073709551615"},
+                                 {"train --residual 2", 2, "--residual is \"2\", it must be 1 or 0"},
+                                 {"train --lr inf", 2, "--lr"},
+                                 {"train --max-length 9223372036854775807", 2, "--max-length"},
+                                 {"train --threads 5000", 2, "--threads"},
+                                 {"predict --model ''", 2, "--model"},
+                                 {no_svg.c_str(), 2, "--svg"},
+                                 {no_quotes.c_str(), 2, "was given 6; a text of several words needs quotes"},
+                                 {other_classes.c_str(), 1, "is not one of the classes \"no\", \"yes\""}};
   for (const Row& row : rows) {
     const Outcome run = run_heed(row.arguments);
     INFO(row.arguments << "\n" << run.err);
     CHECK(run.status == row.status);
     CHECK(contains(run.err, row.says));
-    CHECK_FALSE(contains(run.err, "terminate called"));
+    CHECK(run.err.rfind("heed: ", 0) == 0);
+    CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
   }
   for (const char* command : {"", "train", "evaluate", "predict", "attend", "info"}) CHECK(run_heed(std::string(command) + " --help").status == 0);
+}
+
+TEST_CASE("program: output that cannot be written, input that cannot be read and memory that is not there are errors") {
+  const std::string err = folder().path + "/err";
+  const std::string predict = "predict --threads 1 --model " + model();
+  const auto refused = [&](const std::string& arguments, const std::string& redirection, const char* says, const std::string& before = "") {
+    const std::string program = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "heed").string();
+    const int status = std::system((before + program + " " + arguments + " " + redirection + " 2>" + err).c_str());
+    INFO(arguments << " " << redirection << "\n" << read(err));
+    CHECK(WEXITSTATUS(status) == 1);
+    CHECK(last_line(read(err)).rfind(std::string("heed: ") + says, 0) == 0);
+  };
+  const std::string evaluate = "evaluate --threads 1 --data reviews --model " + model();
+  const std::string train = "train --limit 20 --epochs 1 --embed 8 --hidden 8 --heads 2 --ffn 8 --threads 1 --out " + folder().path + "/full";
+  for (const std::string& command : {predict + " x", evaluate, evaluate + " --json", "attend --threads 1 x --model " + model(), std::string("info"), train,
+                                     std::string("--help"), std::string("train --help")}) {
+    refused(command, ">/dev/full", "cannot write standard output: No space left on device");
+  }
+  refused(predict + " x", ">&-", "cannot write standard output");
+  refused(predict, "</ >/dev/null", "cannot read standard input: Is a directory");
+  refused(predict, "<&- >/dev/null", "cannot read standard input");
+  if (!std::getenv("HEED_SANITIZE")) refused(predict + " x", ">/dev/null", "out of memory: 1 thread needs", "ulimit -v 200000; ");
 }
 
 TEST_CASE("program: every device is listed, and an absent one says what is missing") {

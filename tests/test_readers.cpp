@@ -212,6 +212,17 @@ TEST_CASE("tables: messages name the file and the line") {
   CHECK(reading_table("\xFF\xFEg\0\t\0"s) == "x.tsv is UTF-16; please convert it to UTF-8");
 }
 
+TEST_CASE("class names that no model could hold are refused where they stand") {
+  CHECK(reading_table("good\tpos\nbad\tn\xff\n") == "x.tsv:2: the label \"n\xEF\xBF\xBD\" is not UTF-8");
+  CHECK(reading_table("good\tpo\0s\nbad\tneg\n"s) == "x.tsv:1: the label \"po\xEF\xBF\xBDs\" holds a line break or another control character");
+  CHECK(reading_table("label\ttext\tlabel\n1\tgood\t0\n") == "x.tsv:1: the header names two label columns");
+  CHECK(reading_table("text\ttext\tlabel\na\tb\t0\n") == "x.tsv:1: the header names two text columns");
+  const Folder folder;
+  folder.write("train/c/1.txt", "x");
+  folder.write("train/a\nb/1.txt", "x");
+  CHECK(reading(folder, ".") == "./train: the label \"a\xEF\xBF\xBD" "b\" holds a line break or another control character");
+}
+
 TEST_CASE("tables: a 10 MB line, 100,000 classes") {
   const std::string text(10'000'000, 'x');
   CHECK(table(text + "\t1\nbad\t0\nso\t0\n").size() == text.size() + 3 + 6 + 5);
@@ -331,6 +342,8 @@ TEST_CASE("examples for evaluation: a file, a test split, a folder of classes") 
   CHECK(outcome(folder, [&] { read_examples(folder / ".", classes); }) == "no test split in .");
   write_reviews(folder, "test", 3);
   CHECK(read_examples(folder.path, classes).size() == 6);
+  CHECK(outcome(folder, [&] { read_examples("reviews", classes); }).ends_with("is not one of the classes \"neg\", \"pos\""));
+  CHECK(read_examples("reviews", {"negative", "positive"})[0].label != read_examples("reviews", {"positive", "negative"})[0].label);
   CHECK(outcome(folder, [&] {
           read_examples(file, {"0", "1"});
         }) == "x.tsv:1: label \"pos\" is not one of the classes \"0\", \"1\"");

@@ -286,6 +286,7 @@ TEST_CASE("safetensors: malformed files are refused with the reason") {
   };
   refused("empty file", "", "0 bytes");
   refused("seven bytes", std::string(7, '\0'), "7 bytes");
+  refused("a text", "this is a text", "not a safetensors file");
   refused("header over the limit", little_endian(100'000'001) + "{}", "limit of 100000000");
   refused("header size of 2^64-1", little_endian(UINT64_MAX) + "{}", "18446744073709551615 bytes");
   refused("header size of 2^63", little_endian(1ull << 63) + "{}", "9223372036854775808 bytes");
@@ -492,12 +493,16 @@ TEST_CASE("atomic file: permissions, links and long names") {
   fs::create_symlink("inner/real", folder / "link");
   write_text_file(folder / "link", "new");
   CHECK(fs::is_symlink(folder / "link"));
+  fs::create_symlink("inner/not yet", folder / "dangling");
+  write_text_file(folder / "dangling", "new");
+  CHECK(fs::is_symlink(folder / "dangling"));
+  CHECK(read_bytes(folder / "inner/not yet") == "new");
   CHECK(read_bytes(folder / "inner/real") == "new");
 
   const std::string longest(255, 'n');
   write_text_file(folder / longest, "x");
   CHECK(read_bytes(folder / longest) == "x");
-  CHECK(folder.count() == 4);
+  CHECK(folder.count() == 5);
 }
 
 TEST_CASE("atomic file: standard output is written to, not replaced, even where it is a file") {

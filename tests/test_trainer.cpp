@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "autograd/ops.h"
@@ -120,6 +122,9 @@ TEST_CASE("a run that is stopped and resumed ends in the same bytes as one that 
       };
       CHECK_THROWS_AS(first.run(), Stop);
     }
+    // As if it had been killed right behind the checkpoint: the logs lack an epoch.
+    std::filesystem::remove(parts_folder.path + "/log.csv");
+    std::ofstream(parts_folder.path + "/log.jsonl") << "{\"epoch\": 1, \"steps\"";
     TrainOptions rest_options = options(parts_folder);
     rest_options.resume = true;
     Trainer rest(rest_options, order_matters(100));
@@ -129,6 +134,9 @@ TEST_CASE("a run that is stopped and resumed ends in the same bytes as one that 
       INFO(name);
       CHECK(bytes_of(whole_folder.path + "/" + name) == bytes_of(parts_folder.path + "/" + name));
     }
+    const std::string log = bytes_of(parts_folder.path + "/log.csv"), lines = bytes_of(parts_folder.path + "/log.jsonl");
+    CHECK(std::count(log.begin(), log.end(), '\n') == 5);
+    CHECK(std::count(lines.begin(), lines.end(), '\n') == 4);
     REQUIRE(rest.records().size() == whole.records().size());
     for (size_t i = 0; i < rest.records().size(); i++) {
       CHECK(rest.records()[i].train_loss == whole.records()[i].train_loss);
@@ -159,9 +167,26 @@ TEST_CASE("early stopping ends a run that does not get better, and the best mode
   trainer.run();
   CHECK(trainer.records().size() < 50);
   CHECK(static_cast<int64_t>(trainer.records().size()) == trainer.best_epoch() + 2);
-  double best = 0;
-  for (const EpochRecord& r : trainer.records()) best = std::max(best, r.validation_accuracy);
-  CHECK(evaluate(trainer.model(), trainer.model().encode(trainer.dataset().validation)).confusion.accuracy() == doctest::Approx(best));
+  double best = 1e9;
+  for (const EpochRecord& r : trainer.records()) best = std::min(best, r.validation_loss);
+  CHECK(evaluate(trainer.model(), trainer.model().encode(trainer.dataset().validation)).loss == doctest::Approx(best));
+}
+
+TEST_CASE("without validation texts the last epoch's model is the best, and nothing stops early") {
+  const TemporaryFolder folder;
+  TrainOptions options = small_options(folder.path);
+  options.patience = 1;
+  TextDataset data = order_matters(50);
+  data.validation.clear();
+  Trainer trainer(options, data);
+  trainer.run();
+  CHECK(trainer.best_epoch() == 4);
+  CHECK(std::isnan(trainer.records().back().validation_loss));
+  options.resume = true, options.epochs = 5;
+  Trainer more(options, data);
+  CHECK(more.epoch() == 4);
+  more.run();
+  CHECK(more.best_epoch() == 5);
 }
 
 TEST_CASE("a diverging run stops with a sentence and leaves its last files") {
@@ -170,6 +195,41 @@ TEST_CASE("a diverging run stops with a sentence and leaves its last files") {
   options.lr = 1e30, options.optimizer = "sgd", options.clip = 0, options.schedule = "constant", options.momentum = 0;
   Trainer trainer(options, order_matters(100));
   CHECK_THROWS_WITH_AS(trainer.run(), doctest::Contains("NaN"), NumericError);
+}
+
+TEST_CASE("weights that the last step of an epoch made infinite are never saved") {
+  const TemporaryFolder folder;
+  TrainOptions options = small_options(folder.path);
+  options.lr = 1e300, options.optimizer = "sgd", options.clip = 0, options.schedule = "constant", options.momentum = 0;
+  options.batch = std::numeric_limits<int64_t>::max();  // one step
+  TextDataset data = order_matters(50);
+  data.validation.clear();
+  CHECK_THROWS_WITH_AS(Trainer(options, data).run(), doctest::Contains("at step 1, in epoch 1: the weights of"), NumericError);
+  CHECK(std::filesystem::is_empty(folder.path));
+}
+
+TEST_CASE("options outside their rules are refused, and none overflows") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const char* name, auto change) {
+    TrainOptions options = small_options(folder.path);
+    change(options);
+    INFO(name);
+    CHECK_THROWS_WITH_AS(Trainer(options, order_matters(50)), doctest::Contains(name), UsageError);
+  };
+  refused("--batch is \"0\"", [](TrainOptions& o) { o.batch = 0; });
+  refused("--epochs", [](TrainOptions& o) { o.epochs = std::numeric_limits<int64_t>::max(); });
+  refused("--max-length", [](TrainOptions& o) { o.max_length = std::numeric_limits<int64_t>::max(); });
+  refused("--layers", [](TrainOptions& o) { o.network.layers = 1000000000; });
+  refused("--lr", [](TrainOptions& o) { o.lr = std::nan(""); });
+  refused("--schedule", [](TrainOptions& o) { o.schedule = "spiral"; });
+  for (const TrainOption& option : train_options()) {
+    INFO(option.name);
+    TrainOptions options = small_options(folder.path);
+    const std::string before = option.get(options);
+    option.set(options, before);
+    CHECK(option.get(options) == before);
+    CHECK_THROWS_AS(option.set(options, option.name == "data" ? "" : "-1x"), UsageError);
+  }
 }
 
 TEST_CASE("a model file holds all that prediction needs, and predicts the same") {
@@ -217,7 +277,29 @@ TEST_CASE("a file that is not a model is refused with its path and the reason") 
   refused(bad, "spiral");
   bad = good;
   bad.metadata["vocabulary"] += "surplus\n";  // one word more than the embedding has rows
+  refused(bad, "vocab_size is 2, but the words of the vocabulary are 3");
+  bad.metadata["vocab_size"] = "3";
   refused(bad, "embedding.weight");
+  for (const auto& [key, value] : good.metadata) {
+    bad = good;
+    bad.metadata.erase(key);
+    refused(bad, ("has no \"" + key + "\"").c_str());
+  }
+  for (const char* key : {"layers", "classes", "embed_dim", "ffn_dim", "vocab_size", "max_length", "encode.max_length"}) {
+    for (const char* value : {"3", "1000000000", "9223372036854775807"}) {
+      bad = good;
+      bad.metadata[key] = value;
+      refused(bad, "");
+    }
+  }
+  for (const char* names : {"a\na\n", "a\n\n", "a\n\x1b\n", "a\n"}) {
+    bad = good;
+    bad.metadata["class_names"] = names;
+    refused(bad, "");
+  }
+  bad = good;
+  bad.tensors["fc.bias"] = full({2}, std::nan(""));
+  refused(bad, "fc.bias\" holds NaN");
   bad = good;
   bad.tensors.erase("fc.bias");
   refused(bad, "fc.bias");
@@ -227,21 +309,104 @@ TEST_CASE("a file that is not a model is refused with its path and the reason") 
   bad = good;
   bad.tensors["surplus"] = zeros({1});
   refused(bad, "surplus");
+
+  for (const auto& [name, tensor] : good.tensors) bad.tensors[name] = full(tensor.shape(), 1e30);  // finite, but not what comes of them
+  bad.tensors.erase("surplus");
+  save_tensors(path, bad);
+  TextModel huge = load_model(path);
+  CHECK_THROWS_WITH_AS(predict(huge, huge.encode({{"x", 0}})), doctest::Contains("NaN"), NumericError);
 }
 
-TEST_CASE("resuming needs a run, the same classes and the same optimizer") {
+TEST_CASE("resuming needs a run, the same texts and the same options") {
   const TemporaryFolder folder;
   TrainOptions options = small_options(folder.path);
-  options.epochs = 1, options.resume = true;
+  options.epochs = 2, options.resume = true;
   CHECK_THROWS_WITH_AS(Trainer(options, order_matters(50)), doctest::Contains("last.safetensors"), FileError);
   options.resume = false;
   Trainer(options, order_matters(50)).run();
-  options.resume = true, options.optimizer = "sgd";
-  CHECK_THROWS_WITH_AS(Trainer(options, order_matters(50)), doctest::Contains("adamw"), FileError);
-  options.optimizer = "adamw";
+  options.resume = true;
+  const auto refused = [&](const char* reason, auto change) {
+    TrainOptions other = options;
+    change(other);
+    INFO(reason);
+    CHECK_THROWS_WITH_AS(Trainer(other, order_matters(50)), doctest::Contains(reason), UsageError);
+  };
+  refused("--optimizer is sgd, but", [](TrainOptions& o) { o.optimizer = "sgd"; });
+  refused("was trained with 16", [](TrainOptions& o) { o.network.hidden_dim = 32; });
+  refused("--seed is 9", [](TrainOptions& o) { o.seed = 9; });
+  refused("--norm is none", [](TrainOptions& o) { o.network.norm = nn::Norm::none; });
+  refused("--epochs is 1, but", [](TrainOptions& o) { o.epochs = 1; });
   TextDataset other = order_matters(50);
   other.classes = {"left", "right"};
   CHECK_THROWS_WITH_AS(Trainer(options, other), doctest::Contains("classes"), FileError);
+  other = order_matters(50);
+  other.train[3].text += " and";
+  CHECK_THROWS_WITH_AS(Trainer(options, other), doctest::Contains("other texts"), FileError);
+
+  // What the command line does not name is the checkpoint's.
+  TrainOptions defaults;
+  defaults.out = folder.path, defaults.epochs = 7, defaults.seed = 3;
+  const TrainOptions begun = as_begun(defaults, [](const std::string& name) { return name == "epochs"; });
+  CHECK(begun.epochs == 7);
+  CHECK(begun.seed == 1);
+  CHECK(begun.network.heads == 2);
+  CHECK_THROWS_WITH_AS(as_begun(defaults, [](const std::string& name) { return name == "seed"; }), doctest::Contains("--seed is 3"), UsageError);
+}
+
+TEST_CASE("a damaged checkpoint is refused with the key or tensor that is wrong") {
+  const TemporaryFolder folder;
+  TrainOptions options = small_options(folder.path);
+  options.epochs = 2;
+  Trainer(options, order_matters(50)).run();
+  options.resume = true;
+  const std::string path = folder.path + "/last.safetensors", best = folder.path + "/best.safetensors";
+  const TensorFile good = load_tensors(path);
+  const auto refused = [&](const std::string& what, const TensorFile& file) {
+    save_tensors(path, file);
+    INFO(what);
+    CHECK_THROWS_WITH_AS(Trainer(options, order_matters(50)), doctest::Contains(what.c_str()), FileError);
+    CHECK_THROWS_WITH_AS(Trainer(options, order_matters(50)), doctest::Contains("last.safetensors"), FileError);
+  };
+  for (const auto& [key, value] : good.metadata) {
+    if (key.rfind("train.", 0) != 0) continue;
+    TensorFile bad = good;
+    bad.metadata.erase(key);
+    refused(key, bad);
+  }
+  for (const char* key : {"train.lr", "train.epochs", "train.history", "train.unheard_of"}) {
+    TensorFile bad = good;
+    bad.metadata[key] = "junk";
+    refused(key, bad);
+  }
+  for (const char* part : {"\"epoch\":1", "\"steps\":14", "\"train_loss\"", "[", "]"}) {
+    TensorFile bad = good;
+    std::string& history = bad.metadata["train.history"];
+    REQUIRE(history.find(part) != std::string::npos);
+    history.insert(history.find(part) + std::string(part).size() - 1, "9");
+    refused("train.history", bad);
+  }
+  const std::string moment = "optimizer/fc.weight/exp_avg", steps = "optimizer/fc.weight/steps";
+  for (const Tensor& tensor : {full({2, 16}, std::nan("")), zeros({2, 15}), zeros({2, 16}, DType::f64)}) {
+    TensorFile bad = good;
+    bad.tensors[moment] = tensor;
+    refused(moment, bad);
+  }
+  for (const int32_t count : {-1, 1000}) {
+    TensorFile bad = good;
+    bad.tensors[steps] = indices({count});
+    refused(steps, bad);
+  }
+
+  // A run that was killed before the best model was written makes it from the checkpoint, or misses it at once.
+  save_tensors(path, good);
+  const Trainer whole(options, order_matters(50));
+  std::filesystem::remove(best);
+  if (whole.best_epoch() == 2) {
+    CHECK_NOTHROW(Trainer(options, order_matters(50)));
+    CHECK(std::filesystem::exists(best));
+  } else {
+    CHECK_THROWS_WITH_AS(Trainer(options, order_matters(50)), doctest::Contains("best.safetensors"), FileError);
+  }
 }
 
 TEST_CASE("metrics") {

@@ -25,6 +25,17 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
+// The file that a chain of symbolic links leads to, whether it is there or not.
+std::string followed(fs::path path, std::error_code& error) {
+  for (int links = 0; links < 40; links++) {
+    const fs::path next = fs::read_symlink(path, error);
+    if (error) return fs::weakly_canonical(path, error).string();
+    path = path.parent_path() / next;
+  }
+  error = std::make_error_code(std::errc::too_many_symbolic_link_levels);
+  return "";
+}
+
 // Temporaries are called ".NAME.PID-COUNT.tmp": hidden, beside the target, and no longer than a file name may be.
 std::string temporary_prefix(const std::string& target) {
   return "." + fs::path(target).filename().string().substr(0, 200) + ".";
@@ -89,7 +100,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
     return;
   }
   std::error_code error;
-  target_ = fs::weakly_canonical(path, error).string();
+  target_ = followed(path, error);
   if (error) fail(error.value());
   open_temporary(exists ? old.st_mode & 0777 : 0666);
   if (exists && fchmod(file_, old.st_mode & 0777) != 0) return;  // file systems without permissions refuse: no harm

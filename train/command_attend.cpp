@@ -23,8 +23,11 @@ std::vector<Panel> panels_of(const Tensor& weights, int64_t layer, int64_t layer
 }  // namespace
 
 void attend_command(const AttendCommand& command) {
+  if (command.texts.size() != 1) {
+    throw UsageError(text("attend: takes one text and was given ", command.texts.size(), "; a text of several words needs quotes around it"));
+  }
   TextModel model = load_model(command.model);
-  const EncodedTexts encoded = model.encode({{command.text, 0}});
+  const EncodedTexts encoded = model.encode({{command.texts[0], 0}});
   Batch batch;
   const int64_t sample = 0;
   gather(encoded, {&sample, 1}, batch);
@@ -32,6 +35,7 @@ void attend_command(const AttendCommand& command) {
   const NoGrad scope;
   model.network->keep_weights(true);
   const Tensor logits = model.network->forward(ids_of(batch), lengths_of(batch)).value();
+  require_finite(logits);
   const std::vector<Tensor> weights = model.network->weights();
   const int64_t layers = static_cast<int64_t>(weights.size());
   if (command.layer < -1 || command.layer >= layers) {

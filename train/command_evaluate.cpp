@@ -3,19 +3,13 @@
 #include "train/commands.h"
 #include "train/json.h"
 #include "train/readers.h"
-#include "train/reviews.h"
 #include "train/text_model.h"
 
 namespace heed::train {
 
 void evaluate_command(const EvaluateCommand& command) {
   TextModel model = load_model(command.model);
-  std::vector<Example> examples;
-  if (command.data == "reviews") {
-    examples = built_in_reviews(1).test;
-  } else {
-    examples = read_examples(command.data, model.classes);
-  }
+  const std::vector<Example> examples = read_examples(command.data, model.classes);
   const Metrics metrics = evaluate(model, model.encode(examples), command.batch);
   const Confusion& confusion = metrics.confusion;
   if (command.json) {

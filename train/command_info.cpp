@@ -11,7 +11,7 @@ void info_command() {
   for (const DeviceInfo& device : devices()) {
     std::printf("device %-10s %s\n", device.name.c_str(), device.absent_because.empty() ? device.about.c_str() : ("absent: " + device.absent_because).c_str());
   }
-  for (const std::string& warning : set_threads(0)) std::printf("warning: %s\n", warning.c_str());
+  for (const std::string& warning : take_threads(0)) std::printf("warning: %s\n", warning.c_str());
   std::printf("threads %d\n", threads());
   std::printf("blas %s\n", blas_description().c_str());
   check_blas();

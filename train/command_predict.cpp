@@ -1,8 +1,11 @@
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 
 #include "train/commands.h"
 #include "train/json.h"
+#include "train/terminal.h"
 #include "train/text_model.h"
 
 namespace heed::train {
@@ -25,7 +28,7 @@ void predict_and_print(TextModel& model, const std::vector<std::string>& texts, 
   for (const std::string& text : texts) examples.push_back({text, 0});
   const std::vector<Prediction> predictions = predict(model, model.encode(examples));
   for (size_t i = 0; i < texts.size(); i++) print(model, texts[i], predictions[i], as_json);
-  std::fflush(stdout);
+  flush_output();
 }
 
 }  // namespace
@@ -41,7 +44,9 @@ void predict_command(const PredictCommand& command) {
       lines.clear();
     }
   }
+  const int error = errno;
   if (!lines.empty()) predict_and_print(model, lines, command.json);
+  if (std::ferror(stdin)) throw FileError(text("cannot read standard input: ", std::strerror(error)));
 }
 
 }  // namespace heed::train

@@ -1,3 +1,7 @@
+#include <omp.h>
+#include <sys/mman.h>
+
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 
@@ -33,8 +37,28 @@ TrainOptions defaults_for(const std::string& data) {
   return o;
 }
 
+// OpenBLAS takes a buffer for each thread, and where there is no room for one it tries for ever: so the room is tried before.
+std::vector<std::string> take_threads(int count) {
+  constexpr size_t kBuffer = 128 << 20, kStack = 9 << 20, kRest = 16 << 20;
+  const size_t wanted = static_cast<size_t>(count > 0 ? count : omp_get_num_procs());
+  std::vector<std::pair<void*, size_t>> taken;
+  bool room = true;
+  for (size_t i = 0; i <= wanted && room; i++) {
+    const size_t bytes = i < wanted ? kBuffer + kStack : kRest;
+    void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    room = address != MAP_FAILED;
+    if (room) taken.push_back({address, bytes});
+  }
+  for (const auto& [address, bytes] : taken) munmap(address, bytes);
+  if (!room) {
+    throw DeviceError(text("out of memory: ", wanted, wanted == 1 ? " thread needs " : " threads need ", (wanted * (kBuffer + kStack) + kRest) >> 20,
+                           " MB of address space for the BLAS; take fewer --threads or raise the limit (ulimit -v)"));
+  }
+  return set_threads(count);
+}
+
 void prepare(const std::string& device_name, int threads) {
-  for (const std::string& warning : set_threads(threads)) std::cerr << "heed: " << warning << '\n';
+  for (const std::string& warning : take_threads(threads)) std::cerr << "heed: " << warning << '\n';
   check_blas();
   set_default_device(device(device_name));
 }
@@ -50,9 +74,10 @@ TextDataset read_data(const TrainOptions& options) {
 }
 
 void print_epoch(const EpochRecord& r, bool best) {
-  std::printf("epoch %2lld   loss %.4f   accuracy %.4f   validation loss %.4f   accuracy %.4f%s   lr %.2g   %.1f s\n", static_cast<long long>(r.epoch),
-              r.train_loss, r.train_accuracy, r.validation_loss, r.validation_accuracy, best ? " *" : "  ", r.lr, r.seconds);
-  std::fflush(stdout);
+  std::printf("epoch %2lld   loss %.4f   accuracy %.4f", static_cast<long long>(r.epoch), r.train_loss, r.train_accuracy);
+  if (!std::isnan(r.validation_loss)) std::printf("   validation loss %.4f   accuracy %.4f%s", r.validation_loss, r.validation_accuracy, best ? " *" : "  ");
+  std::printf("   lr %.2g   %.1f s\n", r.lr, r.seconds);
+  flush_output();
 }
 
 }  // namespace
@@ -64,6 +89,10 @@ void train_command(const TrainOptions& options) {
   for (const std::string& name : data.classes) std::printf(" %s", name.c_str());
   std::printf("\nmodel: %lld words, %lld parameters, on %s\n", static_cast<long long>(trainer.model().vocabulary.size()),
               static_cast<long long>(trainer.model().network->parameter_count()), default_device().name().c_str());
+  flush_output();
+  if (data.validation.empty()) {
+    std::cerr << "heed: there are no validation texts, so the best model is the last epoch's" << (options.patience > 0 ? ", and --patience has no effect\n" : "\n");
+  }
   trainer.on_epoch = print_epoch;
   trainer.run();
 
@@ -72,6 +101,10 @@ void train_command(const TrainOptions& options) {
   std::printf("best epoch: %lld; written to %s\n", static_cast<long long>(trainer.best_epoch()), options.out.c_str());
   if (!data.test_new.empty()) {
     std::printf("accuracy on new templates %.4f\n", evaluate(model, model.encode(data.test_new)).confusion.accuracy());
+  }
+  if (data.test.empty()) {
+    std::printf("there are no test texts, so there is no test accuracy\n");
+    return;
   }
   const Metrics test = evaluate(model, model.encode(data.test));
   std::printf("test accuracy %.4f\n", test.confusion.accuracy());

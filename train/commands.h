@@ -25,13 +25,16 @@ struct PredictCommand {
 void predict_command(const PredictCommand& command);
 
 struct AttendCommand {
-  std::string model, text, svg;
+  std::string model, svg;
+  std::vector<std::string> texts;  // one; more are the words of one that was not quoted
   int64_t layer = -1;  // -1: all
 };
 void attend_command(const AttendCommand& command);
 
 void info_command();
 
+// Threads of OpenMP and the BLAS, as set_threads; DeviceError if there is no memory for the BLAS's buffers.
+std::vector<std::string> take_threads(int count);
 // Before any work: threads, the default device, and the self-check of the matrix product. Warnings go to stderr.
 void prepare(const std::string& device, int threads);
 

@@ -1,10 +1,17 @@
 // The heed program: its command line.
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
+
+#include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <iostream>
+#include <sstream>
 
-#include "tensor/error.h"
 #include "train/commands.h"
+#include "train/terminal.h"
+#include "train/trainer.h"
+#include "train/utf8.h"
 
 using namespace heed;
 using namespace heed::train;
@@ -16,68 +23,41 @@ struct Machine {
   int threads = 0;
 };
 
-// CLI11's own ranges print their bounds to 300 digits.
-CLI::Validator number_where(bool (*holds)(double), const std::string& rule) {
-  const auto check = [holds, rule](const std::string& text) {
-    double value = 0;
-    return CLI::detail::lexical_cast(text, value) && holds(value) ? std::string() : "is " + text + ", it must be a number " + rule;
+CLI::Validator not_empty() {
+  return CLI::Validator([](const std::string& value) { return value.empty() ? std::string("is empty") : std::string(); }, "");
+}
+
+// CLI11 would take "" for 0 and 010 for 8, and its own ranges print their bounds to 300 digits.
+template <class T>
+CLI::Option* add_whole_number(CLI::App& command, const std::string& name, T& value, int64_t least, int64_t most, const std::string& about = "") {
+  const auto read = [&value, name, least, most](const std::string& given) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), number);
+    if (error != std::errc() || end != given.data() + given.size() || number < least || number > most) {
+      throw UsageError(text(name, " is ", in_quotes(given), ", it must be a whole number from ", least, " to ", most));
+    }
+    value = static_cast<T>(number);
   };
-  return CLI::Validator(check, rule);
+  return command.add_option_function<std::string>(name, read, about)->default_str(std::to_string(value));
 }
 
 void add_machine_options(CLI::App& command, Machine& machine) {
   command.add_option("--device", machine.device, "reference, cpu, emulated or cuda")->capture_default_str();
-  command.add_option("--threads", machine.threads, "0: all cores")->capture_default_str()->check(number_where([](double v) { return v >= 0 && v <= 4096; }, "from 0 to 4096"));
+  add_whole_number(command, "--threads", machine.threads, 0, 1024, "0: all cores");
 }
 
-// An option whose values are the names of an enum.
-template <class E, size_t N>
-void add_choice(CLI::App& command, const char* name, E& value, const nn::Choice<E> (&choices)[N], const char* about = "") {
-  std::vector<std::string> names;
-  for (const nn::Choice<E>& choice : choices) names.push_back(choice.name);
-  command.add_option_function<std::string>(name, [&value, &choices, name](const std::string& chosen) { value = nn::choice_among(choices, name, chosen); }, about)
-      ->check(CLI::IsMember(names))->default_str(nn::name_among(choices, value));
+void add_model_option(CLI::App& command, std::string& model) {
+  command.add_option("--model", model, "a .safetensors file of heed train")->required()->check(not_empty());
 }
 
 void add_train_options(CLI::App& c, TrainOptions& o) {
-  const CLI::Validator positive = number_where([](double v) { return v > 0; }, "above 0"), at_least_0 = number_where([](double v) { return v >= 0; }, "at least 0"),
-                       share = number_where([](double v) { return v >= 0 && v <= 1; }, "from 0 to 1"),
-                       probability = number_where([](double v) { return v >= 0 && v < 1; }, "from 0, below 1");
-  c.add_option("--data", o.data, "reviews (built in), a folder in the layout of aclImdb, or a FILE of text<TAB>label lines")->capture_default_str();
-  c.add_option("--out", o.out, "folder for models, logs and the curve")->capture_default_str();
-  c.add_flag("--resume", o.resume, "continue the run in --out");
-  c.add_option("--epochs", o.epochs)->default_str(o.epochs > 0 ? std::to_string(o.epochs) : "as many as make 2000 steps, 3 at least")->check(positive);
-  c.add_option("--batch", o.batch, "texts of a training step")->capture_default_str()->check(positive);
-  c.add_option("--seed", o.seed)->capture_default_str();
-  c.add_option("--limit", o.limit, "use only this many training texts, drawn by seed; 0: all")->capture_default_str()->check(at_least_0);
-  c.add_option("--max-length", o.max_length, "tokens of a text")->capture_default_str()->check(positive);
-  c.add_option("--truncate", o.truncate, "which part of a longer text is kept")->capture_default_str()->check(CLI::IsMember({"head", "tail", "head_tail"}));
-  c.add_option("--vocab", o.vocab, "largest vocabulary")->capture_default_str()->check(number_where([](double v) { return v >= 4; }, "at least 4"));
-  c.add_option("--min-count", o.min_count, "rarer words are unknown")->capture_default_str()->check(positive);
-  c.add_option("--validation-share", o.validation_share, "of the training texts (a stretch of each class), if the data has no split of its own")->capture_default_str()->check(number_where([](double v) { return v >= 0 && v <= 0.5; }, "from 0 to 0.5"));
-  c.add_option("--optimizer", o.optimizer)->capture_default_str()->check(CLI::IsMember({"sgd", "adam", "adamw", "rmsprop"}));
-  c.add_option("--lr", o.lr, "highest learning rate")->capture_default_str()->check(at_least_0);
-  c.add_option("--momentum", o.momentum, "of sgd and rmsprop")->capture_default_str()->check(share);
-  c.add_option("--weight-decay", o.weight_decay, "not on biases and norms")->capture_default_str()->check(at_least_0);
-  c.add_option("--schedule", o.schedule, "of the learning rate")->capture_default_str()->check(CLI::IsMember({"constant", "step", "cosine", "one_cycle"}));
-  c.add_option("--warmup", o.warmup, "cosine: share of the steps")->capture_default_str()->check(share);
-  c.add_option("--clip", o.clip, "largest norm of all gradients; 0: none")->capture_default_str()->check(at_least_0);
-  c.add_option("--label-smoothing", o.label_smoothing)->capture_default_str()->check(share);
-  c.add_option("--patience", o.patience, "stop after so many epochs without a better validation accuracy; 0: never")->capture_default_str()->check(at_least_0);
-
-  nn::TextClassifierOptions& n = o.network;
-  c.add_option("--model", o.model, "printed: as the article prints it")->capture_default_str()->check(CLI::IsMember({"full", "printed"}));
-  c.add_option("--embed", n.embed_dim, "width of the embedding")->capture_default_str()->check(positive);
-  c.add_option("--hidden", n.hidden_dim, "width of the model")->capture_default_str()->check(positive);
-  c.add_option("--layers", n.layers)->capture_default_str()->check(positive);
-  c.add_option("--heads", n.heads)->capture_default_str()->check(positive);
-  c.add_option("--ffn", n.ffn_dim, "width of the feed-forward layer; 0: none")->capture_default_str()->check(at_least_0);
-  c.add_option("--dropout", n.dropout)->capture_default_str()->check(probability);
-  c.add_option("--word-dropout", n.word_dropout, "whole words hidden in training")->capture_default_str()->check(probability);
-  add_choice(c, "--positions", n.positions, nn::kPositions);
-  add_choice(c, "--norm", n.norm, nn::kNorms);
-  add_choice(c, "--pooling", n.pooling, nn::kPoolings);
-  c.add_option("--residual", n.residual, "1 or 0")->capture_default_str();
+  c.add_option("--out", o.out, "folder for models, logs and the curve")->capture_default_str()->check(not_empty());
+  c.add_flag("--resume", o.resume, "continue the run in --out, with its options");
+  for (const TrainOption& option : train_options()) {
+    const bool by_data = option.name == "epochs" && o.epochs == 0;
+    c.add_option_function<std::string>("--" + option.name, [&](const std::string& value) { option.set(o, value); }, option.about)
+        ->default_str(by_data ? "as many as make 2000 steps, 3 at least" : option.get(o));
+  }
 }
 
 // The value of --data, before the rest is parsed: the other defaults depend on it.
@@ -91,7 +71,7 @@ std::string data_argument(int argc, char** argv) {
   return data;
 }
 
-int run(int argc, char** argv) {
+void run(int argc, char** argv) {
   CLI::App app("heed: a tiny reverse-mode autograd tensor, and the text classifier built on it");
   app.require_subcommand(1);
   app.set_version_flag("--version", "heed 0.1.0");
@@ -101,21 +81,26 @@ int run(int argc, char** argv) {
   CLI::App* command = app.add_subcommand("train", "train a text classifier; the last line is its test accuracy");
   add_machine_options(*command, machine);
   add_train_options(*command, train);
-  command->callback([&] { prepare(machine.device, machine.threads), train.device = machine.device, train.threads = machine.threads, train_command(train); });
+  command->callback([&, command] {
+    prepare(machine.device, machine.threads);
+    train.device = machine.device, train.threads = machine.threads;
+    if (train.resume) train = as_begun(train, [&](const std::string& name) { return command->count("--" + name) > 0; });
+    train_command(train);
+  });
 
   EvaluateCommand evaluate;
   command = app.add_subcommand("evaluate", "accuracy, F1 and confusion table of a model");
   add_machine_options(*command, machine);
-  command->add_option("--model", evaluate.model, "a .safetensors file of heed train")->required();
-  command->add_option("--data", evaluate.data, "reviews, a folder or a file")->required();
-  command->add_option("--batch", evaluate.batch)->capture_default_str()->check(number_where([](double v) { return v > 0; }, "above 0"));
+  add_model_option(*command, evaluate.model);
+  command->add_option("--data", evaluate.data, "reviews, a folder or a file")->required()->check(not_empty());
+  add_whole_number(*command, "--batch", evaluate.batch, 1, INT64_MAX);
   command->add_flag("--json", evaluate.json);
   command->callback([&] { prepare(machine.device, machine.threads), evaluate_command(evaluate); });
 
   PredictCommand predict;
   command = app.add_subcommand("predict", "label and probability of texts");
   add_machine_options(*command, machine);
-  command->add_option("--model", predict.model, "a .safetensors file of heed train")->required();
+  add_model_option(*command, predict.model);
   command->add_option("text", predict.texts, "texts; without any, one a line from standard input");
   command->add_flag("--json", predict.json);
   command->callback([&] { prepare(machine.device, machine.threads), predict_command(predict); });
@@ -123,10 +108,10 @@ int run(int argc, char** argv) {
   AttendCommand attend;
   command = app.add_subcommand("attend", "heat map of every head's attention weights");
   add_machine_options(*command, machine);
-  command->add_option("--model", attend.model, "a .safetensors file of heed train")->required();
-  command->add_option("text", attend.text, "the text")->required();
-  command->add_option("--svg", attend.svg, "write an SVG picture to this file instead of the terminal");
-  command->add_option("--layer", attend.layer, "one layer, from 0; -1: all")->capture_default_str();
+  add_model_option(*command, attend.model);
+  command->add_option("text", attend.texts, "the text, in quotes")->required();
+  command->add_option("--svg", attend.svg, "write an SVG picture to this file instead of the terminal")->check(not_empty());
+  add_whole_number(*command, "--layer", attend.layer, -1, INT64_MAX, "one layer, from 0; -1: all");
   command->callback([&] { prepare(machine.device, machine.threads), attend_command(attend); });
 
   command = app.add_subcommand("info", "devices, BLAS, threads, versions and a self-check of the matrix product");
@@ -142,26 +127,46 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return void(app.exit(error));
+    const std::string command = argc > 1 && argv[1][0] != '-' ? std::string(" ") + argv[1] : "";
+    throw UsageError(text(printable(error.what()), "; heed", command, " --help tells what there is"));
   }
-  return 0;
+}
+
+// A standard stream that is closed gets a descriptor that refuses: else the next file opened would take its place.
+void keep_standard_streams() {
+  for (int stream = 0; stream <= 2; stream++) {
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", (stream == 0 ? O_WRONLY : O_RDONLY) | O_CLOEXEC);  // takes the lowest free number
+  }
+}
+
+// A message as one line: where it was found, and lists, stand on lines of their own.
+std::string sentence(const std::string& what) {
+  std::string out;
+  std::istringstream lines(what);
+  for (std::string line; std::getline(lines, line);) out += (out.empty() ? "" : "; ") + line.substr(std::min(line.find_first_not_of(' '), line.size()));
+  return out;
+}
+
+int fail(const std::string& what, int status) {
+  std::cerr << "heed: " << printable(sentence(what)) << '\n';
+  return status;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit shall be an error of the write, not the end of the program
+  keep_standard_streams();
   try {
-    return run(argc, argv);
+    run(argc, argv);
+    flush_output();
+    return 0;
   } catch (const UsageError& error) {
-    std::cerr << "heed: " << error.what() << '\n';
-    return 2;
-  } catch (const Error& error) {
-    std::cerr << "heed: " << error.what() << '\n';
+    return fail(error.what(), 2);
   } catch (const std::bad_alloc&) {
-    std::cerr << "heed: out of memory\n";
+    return fail("out of memory", 1);
   } catch (const std::exception& error) {
-    std::cerr << "heed: " << error.what() << '\n';
+    return fail(error.what(), 1);
   }
-  return 1;
 }

@@ -1,5 +1,6 @@
 #include "train/json.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tensor/error.h"
@@ -13,23 +14,53 @@ using nlohmann::ordered_json;
 // Bytes that are not UTF-8 (a text may hold any) become U+FFFD.
 std::string line_of(const ordered_json& json) { return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace); }
 
+ordered_json json_of(const EpochRecord& record, bool with_seconds) {
+  ordered_json json = {{"epoch", record.epoch}, {"steps", record.steps}};
+  for (const EpochField& field : kEpochFields) {
+    if (with_seconds || field.value != &EpochRecord::seconds) json[field.name] = record.*field.value;
+  }
+  return json;
+}
+
+int64_t whole_number(const ordered_json& json) {
+  if (!json.is_number_integer()) throw FileError("not a whole number");
+  return json;
+}
+
+EpochRecord record_of(const ordered_json& json, bool with_seconds) {
+  EpochRecord record;
+  record.epoch = whole_number(json.at("epoch"));
+  record.steps = whole_number(json.at("steps"));
+  for (const EpochField& field : kEpochFields) {
+    if (!with_seconds && field.value == &EpochRecord::seconds) continue;
+    const ordered_json& value = json.at(field.name);
+    record.*field.value = value.is_null() ? std::nan("") : value.get<double>();  // JSON has no NaN
+  }
+  return record;
+}
+
 }  // namespace
 
-std::string to_json(const EpochRecord& record) {
-  ordered_json json = {{"epoch", record.epoch}, {"steps", record.steps}};
-  for (const EpochField& field : kEpochFields) json[field.name] = record.*field.value;
+std::string to_json(const EpochRecord& record) { return line_of(json_of(record, true)); }
+
+EpochRecord epoch_record(const std::string& line) try {
+  return record_of(ordered_json::parse(line), true);
+} catch (const ordered_json::exception&) {
+  throw FileError("not a record of a training log");
+}
+
+std::string history_json(const std::vector<EpochRecord>& records) {
+  ordered_json json = ordered_json::array();
+  for (const EpochRecord& record : records) json.push_back(json_of(record, false));
   return line_of(json);
 }
 
-EpochRecord epoch_record(const std::string& line) try {
-  const ordered_json json = ordered_json::parse(line);
-  EpochRecord record;
-  record.epoch = json.at("epoch");
-  record.steps = json.at("steps");
-  for (const EpochField& field : kEpochFields) record.*field.value = json.at(field.name);
-  return record;
+std::vector<EpochRecord> history(const std::string& json) try {
+  std::vector<EpochRecord> records;
+  for (const ordered_json& each : ordered_json::parse(json)) records.push_back(record_of(each, false));
+  return records;
 } catch (const ordered_json::exception&) {
-  throw FileError("not a record of a training log");
+  throw FileError("not a history of epochs");
 }
 
 std::string to_json(const Metrics& metrics, const std::vector<std::string>& classes) {

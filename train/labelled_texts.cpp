@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "tensor/error.h"
+#include "train/utf8.h"
 
 namespace heed::train {
 
@@ -77,16 +78,20 @@ std::optional<Columns> named_columns(std::string_view line, const std::string& p
     return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
   };
   Columns columns{-1, -1, column_count(line), true};
+  const char* twice = nullptr;
   for (int i = 0; i < columns.count; i++) {
     std::string name(trimmed(column(line, i)));
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (one_of(name, {"text", "sentence", "review"}))
-      columns.text = i;
-    else if (one_of(name, {"label", "sentiment", "class"}))
-      columns.label = i;
+    int* const column_of = one_of(name, {"text", "sentence", "review"})    ? &columns.text
+                           : one_of(name, {"label", "sentiment", "class"}) ? &columns.label
+                                                                           : nullptr;
+    if (column_of && *column_of >= 0) twice = column_of == &columns.text ? "text" : "label";
+    if (column_of)
+      *column_of = i;
     else if (!one_of(name, {"id", "index"}))
       return {};
   }
+  if (twice) throw FileError(text(place, ": the header names two ", twice, " columns"));
   if (columns.text < 0 || columns.label < 0) {
     throw FileError(text(place, ": the header names no ", columns.text < 0 ? "text" : "label", " column"));
   }
@@ -150,7 +155,7 @@ LabelledTexts read_table(const std::string& path, std::optional<Columns> like, C
       throw FileError(text(place(line), ": ", count, " columns where ", columns.count, " were expected"));
     }
     const std::string_view label = trimmed(column(line.content, columns.label));
-    if (label.empty()) throw FileError(text(place(line), ": the label is empty"));
+    check_label(label, place(line));
     result.texts.emplace_back(column(line.content, columns.text));
     result.labels.emplace_back(label);
     result.lines.push_back(line.number);
@@ -165,6 +170,7 @@ LabelledTexts read_class_folders(const std::string& folder) {
     const std::string path = folder + "/" + name;
     std::error_code error;
     if (name == "unsup" || name.starts_with('.') || !fs::is_directory(path, error)) continue;
+    check_label(name, folder);
     for (const std::string& file : text_files(path)) {
       result.texts.push_back(read_file(path + "/" + file));
       result.labels.push_back(name);
@@ -172,6 +178,14 @@ LabelledTexts read_class_folders(const std::string& folder) {
   }
   if (result.texts.empty()) throw FileError(text("no class folder in ", folder, "; expected ", folder, "/CLASS/*.txt"));
   return result;
+}
+
+void check_label(std::string_view label, const std::string& place) {
+  const auto refuse = [&](const char* why) { throw FileError(text(place, ": the label ", label.empty() ? "" : in_quotes(label) + " ", why)); };
+  if (label.empty()) refuse("is empty");
+  if (find_invalid_utf8(label) != label.npos) refuse("is not UTF-8");
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (std::any_of(label.begin(), label.end(), control)) refuse("holds a line break or another control character");
 }
 
 std::vector<std::string> list_folder(const std::string& folder) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace heed::train {
@@ -30,6 +31,9 @@ LabelledTexts read_table(const std::string& path, std::optional<Columns> like = 
 // folder/<class>/*.txt, one text a file; files in the order of the number that begins their name, then by name. A class
 // "unsup" (aclImdb's unlabelled reviews) is skipped, and so are hidden folders.
 LabelledTexts read_class_folders(const std::string& folder);
+
+// FileError naming the place if this cannot be the name of a class: it is empty, not UTF-8, or holds line breaks or other control characters.
+void check_label(std::string_view label, const std::string& place);
 
 // The entries of a folder, in byte order. FileError if it cannot be read.
 std::vector<std::string> list_folder(const std::string& folder);

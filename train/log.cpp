@@ -1,5 +1,6 @@
 #include "train/log.h"
 
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -16,6 +17,12 @@ Curve curve(const std::string& name, const std::vector<EpochRecord>& records, do
   Curve c{name, {}};
   for (const EpochRecord& r : records) c.values.push_back(r.*value);
   return c;
+}
+
+std::vector<Curve> curves(const std::vector<EpochRecord>& records, double EpochRecord::*training, double EpochRecord::*validation) {
+  std::vector<Curve> both = {curve("training", records, training), curve("validation", records, validation)};
+  if (!records.empty() && std::isnan(records[0].*validation)) both.pop_back();
+  return both;
 }
 
 }  // namespace
@@ -35,24 +42,21 @@ void write_logs(const std::string& folder, const std::vector<EpochRecord>& recor
   write_text_file(folder + "/log.csv", csv.str());
   write_text_file(folder + "/log.jsonl", lines.str());
   write_text_file(folder + "/curve.svg",
-                  curve_svg("training", {{"loss", {curve("training", records, &EpochRecord::train_loss), curve("validation", records, &EpochRecord::validation_loss)}},
-                                         {"accuracy", {curve("training", records, &EpochRecord::train_accuracy),
-                                                       curve("validation", records, &EpochRecord::validation_accuracy)}}}));
+                  curve_svg("training", {{"loss", curves(records, &EpochRecord::train_loss, &EpochRecord::validation_loss)},
+                                         {"accuracy", curves(records, &EpochRecord::train_accuracy, &EpochRecord::validation_accuracy)}}));
 }
 
-std::vector<EpochRecord> read_log(const std::string& folder, int64_t epochs) {
-  const std::string path = folder + "/log.jsonl";
-  std::ifstream in(path);
-  std::vector<EpochRecord> records;
-  std::string line;
-  while (static_cast<int64_t>(records.size()) < epochs && std::getline(in, line)) {
+void read_seconds(const std::string& folder, std::vector<EpochRecord>& records) {
+  std::ifstream in(folder + "/log.jsonl");
+  for (std::string line; std::getline(in, line);) {
     try {
-      records.push_back(epoch_record(line));
-    } catch (const FileError& error) {
-      throw FileError(text(path, ":", records.size() + 1, ": ", error.what()));
+      const EpochRecord logged = epoch_record(line);
+      const auto index = static_cast<size_t>(logged.epoch - 1);
+      if (index < records.size()) records[index].seconds = logged.seconds;
+    } catch (const FileError&) {
+      continue;  // the log is about to be written anew
     }
   }
-  return records;
 }
 
 }  // namespace heed::train

@@ -8,7 +8,8 @@ namespace heed::train {
 struct EpochRecord {
   int64_t epoch = 0;  // 1, 2, ...
   int64_t steps = 0;  // training steps since the start of the run
-  double train_loss = 0, train_accuracy = 0, validation_loss = 0, validation_accuracy = 0;
+  double train_loss = 0, train_accuracy = 0;
+  double validation_loss = 0, validation_accuracy = 0;  // NaN without validation texts
   double lr = 0;         // of the last step
   double grad_norm = 0;  // mean over the epoch, before clipping
   double seconds = 0;    // of training and validation
@@ -27,7 +28,7 @@ inline constexpr EpochField kEpochFields[] = {{"train_loss", &EpochRecord::train
                                               {"seconds", &EpochRecord::seconds}};
 
 void write_logs(const std::string& folder, const std::vector<EpochRecord>& records);
-// The records of a log.jsonl, for a run that is resumed; the first `epochs` of them.
-std::vector<EpochRecord> read_log(const std::string& folder, int64_t epochs);
+// Sets the seconds of those epochs that the folder's log.jsonl has: they alone are not in a checkpoint.
+void read_seconds(const std::string& folder, std::vector<EpochRecord>& records);
 
 }  // namespace heed::train

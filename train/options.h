@@ -1,6 +1,8 @@
-// Everything that decides a training run. The defaults are those for the built-in reviews; defaults_for gives those for other data.
+// Everything that decides a training run. The defaults are a small start for code of one's own; defaults_for gives those of the program.
 #pragma once
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "nn/text_classifier.h"
 #include "train/vocabulary.h"
@@ -30,15 +32,26 @@ struct TrainOptions {
   double warmup = 0.1;  // cosine: share of all steps
   double clip = 1;      // largest norm of all gradients; 0: no clipping
   double label_smoothing = 0;
-  int64_t patience = 0;  // stop after this many epochs without a better validation accuracy; 0: never
+  int64_t patience = 0;  // stop after this many epochs without a lower validation loss; 0: never
+  uint64_t seed = 1;
   // run
   std::string out = "runs/latest";
   bool resume = false;
   std::string device = "cpu";
   int threads = 0;  // 0: all cores
-  uint64_t seed = 1;
 };
 
 TrainOptions defaults_for(const std::string& data);
+
+// One option as text: for the command line, and for the checkpoint that a resumed run is compared with.
+struct TrainOption {
+  std::string name, about;  // name: without "--"
+  std::function<std::string(const TrainOptions&)> get;
+  std::function<void(TrainOptions&, const std::string&)> set;  // UsageError for a value outside the rule
+  bool may_change = false;                                     // in a run that is resumed
+};
+const std::vector<TrainOption>& train_options();  // all but those under "run"
+
+void check(const TrainOptions& options);  // UsageError for the first value outside its rule
 
 }  // namespace heed::train

@@ -10,6 +10,7 @@
 #include "tensor/error.h"
 #include "tensor/random.h"
 #include "train/labelled_texts.h"
+#include "train/reviews.h"
 #include "train/utf8.h"
 
 namespace heed::train {
@@ -182,6 +183,15 @@ TextDataset read_text_dataset(const std::string& path, double validation_share, 
 }
 
 std::vector<Example> read_examples(const std::string& path, const std::vector<std::string>& classes) {
+  if (path == "reviews") {
+    const TextDataset reviews = built_in_reviews(1);
+    LabelledTexts texts{path, {}, {}, {}};
+    for (const Example& e : reviews.test) {
+      texts.texts.push_back(e.text);
+      texts.labels.push_back(reviews.classes[static_cast<size_t>(e.label)]);
+    }
+    return with_classes(std::move(texts), classes);
+  }
   if (!is_folder(path)) return with_classes(read_table(path), classes);
   const Parts parts = find_parts(path);
   if (parts.test.empty() && !parts.train.empty()) throw FileError(text("no test split in ", path));

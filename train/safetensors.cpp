@@ -114,7 +114,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, mapping_.get(), 8);
   if (header_bytes > kMaxHeaderBytes) {
-    fail_read(path, "its header would have ", header_bytes, " bytes (byte 0), more than the limit of ",
+    fail_read(path, "it is not a safetensors file: its header would have ", header_bytes, " bytes (byte 0), more than the limit of ",
               kMaxHeaderBytes);
   }
   if (header_bytes > file_bytes - 8) {

@@ -148,7 +148,7 @@ SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_
   const auto refuse = [&](const char* why, size_t at) {
     throw FileError(text("cannot read \"", path, "\": ", why, " at byte ", 8 + at));
   };
-  if (json_text.empty() || json_text[0] != '{') refuse("its header does not start with '{'", 0);
+  if (json_text.empty() || json_text[0] != '{') refuse("it is not a safetensors file: its header does not start with '{'", 0);
   if (const size_t at = find_invalid_utf8(json_text); at != json_text.npos) refuse("its header is not UTF-8", at);
   // The parser would take a zero byte for the end.
   if (const size_t at = json_text.find('\0'); at != json_text.npos) refuse("its header is not valid JSON", at);

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -45,6 +47,11 @@ int terminal_width(int file) {
   winsize size{};
   if (ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return 80;
+}
+
+void flush_output() {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
+  throw FileError(text("cannot write standard output: ", std::strerror(errno ? errno : EIO)));
 }
 
 std::string clock_text(double seconds) {

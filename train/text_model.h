@@ -30,8 +30,8 @@ TextModel make_model(nn::TextClassifierOptions options, Vocabulary vocabulary, s
 
 // The model as a file: weights by their paths; configuration, vocabulary and classes in the metadata.
 TensorFile to_file(const TextModel& model);
-// FileError if the file is not such a model: what is missing, unexpected or misshapen, all at once. Tensors whose name starts with
-// "optimizer/" belong to a training run and are passed over.
+// FileError if the file is not such a model, found before anything is built: a key that is missing or contradicts the tensors, a weight
+// that is not finite. Tensors whose name starts with "optimizer/" belong to a training run and are passed over.
 TextModel from_file(const TensorFile& file, const std::string& path);
 TextModel load_model(const std::string& path);
 
@@ -41,6 +41,9 @@ Truncate truncate_from(const std::string& name);           // UsageError naming 
 // Ids and lengths of a batch as tensors.
 Tensor ids_of(const Batch& batch);      // i32 (B, T)
 Tensor lengths_of(const Batch& batch);  // i32 (B,)
+
+// NumericError if a model's output holds NaN or infinity.
+void require_finite(const Tensor& logits);
 
 struct Prediction {
   int64_t label = 0;

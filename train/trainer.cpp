@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 
 #include "autograd/ops.h"
 #include "tensor/random.h"
+#include "train/json.h"
+#include "train/safetensors.h"
 #include "train/terminal.h"
+#include "train/utf8.h"
 
 namespace heed::train {
 
@@ -30,52 +34,124 @@ TextModel new_model(const TrainOptions& options, const TextDataset& dataset) {
                     {options.max_length, truncate_from(options.truncate)}, options.seed);
 }
 
+// A fingerprint of the texts and labels that a run learns from (FNV-1a).
+std::string fingerprint(const TextDataset& dataset) {
+  uint64_t hash = 14695981039346656037u;
+  const auto add = [&](std::string_view bytes) {
+    for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  };
+  for (const std::vector<Example>* part : {&dataset.train, &dataset.validation}) {
+    add(text(part->size(), ";"));
+    for (const Example& e : *part) add(text(e.label, ",", e.text.size(), ":")), add(e.text);
+  }
+  char hex[20];
+  std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(hash));
+  return hex;
+}
+
+// ---- what a checkpoint says of its run: under "train.", each option, the fingerprint of the texts and the history of epochs
+
+const std::string& run_metadata(const std::map<std::string, std::string>& metadata, const std::string& key, const std::string& path) {
+  const auto found = metadata.find("train." + key);
+  if (found == metadata.end()) throw FileError(path + ": cannot be resumed: its metadata has no \"train." + key + "\"");
+  return found->second;
+}
+
+TrainOptions options_of(const std::map<std::string, std::string>& metadata, const std::string& path) {
+  TrainOptions options;
+  for (const TrainOption& option : train_options()) {
+    try {
+      option.set(options, run_metadata(metadata, option.name, path));
+    } catch (const UsageError& error) {
+      throw FileError(text(path, ": cannot be resumed: in its metadata \"train.", option.name, "\": ", error.what()));
+    }
+  }
+  return options;
+}
+
+// Refuses to go on with other options, as if nothing had changed.
+void require_same(const TrainOptions& now, const TrainOptions& then, const std::string& path) {
+  for (const TrainOption& option : train_options()) {
+    if (option.may_change || option.get(now) == option.get(then)) continue;
+    throw UsageError(text("--", option.name, " is ", option.get(now), ", but ", path, " was trained with ", option.get(then)));
+  }
+}
+
+std::string checkpoint_in(const TrainOptions& options) { return options.out + "/last.safetensors"; }
+
 }  // namespace
 
+TrainOptions as_begun(const TrainOptions& options, const std::function<bool(const std::string&)>& given) {
+  const std::string path = checkpoint_in(options);
+  const TrainOptions then = options_of(SafetensorsFile(path).metadata(), path);
+  TrainOptions now = options;
+  for (const TrainOption& option : train_options()) {
+    if (!given(option.name)) option.set(now, option.get(then));
+  }
+  require_same(now, then, path);
+  return now;
+}
+
 Trainer::Trainer(const TrainOptions& options, TextDataset dataset) : options_(options), dataset_(std::move(dataset)) {
+  check(options_);
   if (options_.limit > 0 && options_.limit < static_cast<int64_t>(dataset_.train.size())) {
     Random(mix_key(options_.seed, 3)).shuffle(dataset_.train);  // files come class by class
     dataset_.train.resize(static_cast<size_t>(options_.limit));
   }
   if (dataset_.train.empty()) throw FileError(dataset_.name + ": there are no training texts");
+  texts_ = fingerprint(dataset_);
   make_folder(options_.out);
-  const std::string last = options_.out + "/last.safetensors";
-  model_ = options_.resume ? load_model(last) : new_model(options_, dataset_);
-  if (model_.classes != dataset_.classes) throw FileError(last + ": was trained for other classes than " + dataset_.name + " has");
+  const std::string path = checkpoint_in(options_);
+  const TensorFile checkpoint = options_.resume ? load_tensors(path) : TensorFile();
+  if (options_.resume) {
+    const TrainOptions then = options_of(checkpoint.metadata, path);
+    require_same(options_, then, path);
+    model_ = from_file(checkpoint, path);
+    if (model_.classes != dataset_.classes) throw FileError(path + ": was trained for other classes than " + dataset_.name + " has");
+    if (run_metadata(checkpoint.metadata, "texts", path) != texts_) {
+      throw FileError(text(path, ": was trained on other texts (--data ", then.data, ") than ", dataset_.name, " has now"));
+    }
+  } else {
+    model_ = new_model(options_, dataset_);
+  }
   train_ = model_.encode(dataset_.train);
   validation_ = model_.encode(dataset_.validation);
   parameters_ = model_.network->variables();
   optimizer_ = make_optimizer(options_.optimizer, parameters_, options_.lr, options_.weight_decay, options_.momentum);
 
-  const int64_t steps_per_epoch = (train_.size() + options_.batch - 1) / options_.batch;
+  steps_per_epoch_ = Batches(train_, options_.batch, Batches::Order::shuffled).per_epoch();
   schedule_.kind = options_.schedule;
   schedule_.lr = options_.lr;
-  if (options_.epochs == 0) options_.epochs = std::max<int64_t>(3, (2000 + steps_per_epoch - 1) / steps_per_epoch);
-  schedule_.total_steps = steps_per_epoch * options_.epochs;
+  if (options_.epochs == 0) options_.epochs = std::max<int64_t>(3, (2000 + steps_per_epoch_ - 1) / steps_per_epoch_);
+  schedule_.total_steps = steps_per_epoch_ * options_.epochs;
   schedule_.warmup_steps = static_cast<int64_t>(options_.warmup * static_cast<double>(schedule_.total_steps));
   schedule_.step_every = std::max<int64_t>(1, schedule_.total_steps / 4);
-  if (options_.resume) restore();
+  if (options_.resume) restore(checkpoint, path);
 }
 
 void Trainer::run() {
-  while (epoch_ < options_.epochs && (options_.patience == 0 || epoch_ - best_epoch_ < options_.patience)) {
-    const EpochRecord record = train_epoch(epoch_);
-    epoch_++;
-    records_.push_back(record);
-    const bool best = record.validation_accuracy > best_accuracy_;
-    if (best) {
-      best_accuracy_ = record.validation_accuracy;
-      best_epoch_ = epoch_;
-      save("best.safetensors", false);
-    }
+  while (epoch() < options_.epochs && (options_.patience == 0 || epoch() - best_epoch_ < options_.patience)) {
+    const EpochRecord record = train_epoch(epoch());
+    const bool best = add(record);
+    // In this order: what a run that is killed in between has not written yet can be made from the checkpoint.
     save("last.safetensors", true);
+    if (best) save("best.safetensors", false);
     write_logs(options_.out, records_);
     if (on_epoch) on_epoch(record, best);
   }
   model_ = load_model(options_.out + "/best.safetensors");
 }
 
-EpochRecord Trainer::train_epoch(int64_t epoch) {
+// The best model is the one of the lowest validation loss, which is less noisy than the accuracy.
+bool Trainer::add(const EpochRecord& record) {
+  records_.push_back(record);
+  const bool best = best_epoch_ == 0 || validation_.size() == 0 ||
+                    record.validation_loss < records_[static_cast<size_t>(best_epoch_ - 1)].validation_loss;
+  if (best) best_epoch_ = epoch();
+  return best;
+}
+
+EpochRecord Trainer::train_epoch(int64_t epoch) try {
   const auto start = std::chrono::steady_clock::now();
   EpochRecord record;
   record.epoch = epoch + 1;
@@ -97,11 +173,15 @@ EpochRecord Trainer::train_epoch(int64_t epoch) {
   record.train_accuracy = static_cast<double>(correct) / static_cast<double>(samples);
   record.grad_norm /= static_cast<double>(batches.per_epoch());
   record.steps = step_;
+  require_finite_weights();
   const Metrics metrics = evaluate(model_, validation_);
-  record.validation_loss = metrics.loss;
-  record.validation_accuracy = metrics.confusion.accuracy();
+  const bool validated = validation_.size() > 0;
+  record.validation_loss = validated ? metrics.loss : std::nan("");
+  record.validation_accuracy = validated ? metrics.confusion.accuracy() : std::nan("");
   record.seconds = seconds_since(start);
   return record;
+} catch (const NumericError& error) {
+  throw NumericError(text("train: at step ", step_, ", in epoch ", epoch + 1, ": ", error.what(), "; a smaller --lr usually helps"));
 }
 
 // One training step; adds to the record's sums and returns how many of the batch were right.
@@ -113,12 +193,12 @@ double Trainer::train_batch(const Batch& batch, EpochRecord& record) {
   settings.label_smoothing = options_.label_smoothing;
   const Variable loss = cross_entropy(logits, labels, settings);
   const double value = loss.item();
-  if (!std::isfinite(value)) {
-    throw NumericError(text("train: the loss is ", value, " at step ", step_, " (epoch ", record.epoch, "); a smaller --lr usually helps"));
-  }
+  if (!std::isfinite(value)) throw NumericError("the loss is NaN or infinite");
   optimizer_->zero_grad();
   loss.backward();
-  record.grad_norm += options_.clip > 0 ? clip_grad_norm(parameters_, options_.clip) : grad_norm(parameters_);
+  const double norm = options_.clip > 0 ? clip_grad_norm(parameters_, options_.clip) : grad_norm(parameters_);
+  if (!std::isfinite(norm)) throw NumericError("a gradient is NaN or infinite");
+  record.grad_norm += norm;
   record.lr = scheduled_lr(schedule_, step_);
   optimizer_->set_lr(record.lr);
   optimizer_->step();
@@ -127,44 +207,68 @@ double Trainer::train_batch(const Batch& batch, EpochRecord& record) {
   return sum(eq(argmax(logits.value(), 1).to(DType::f32), labels.to(DType::f32))).item();
 }
 
+void Trainer::require_finite_weights() const {
+  for (const Variable& p : parameters_) {
+    if (!std::isfinite(sum_of_squares(p.value()))) throw NumericError(text("the weights of \"", p.name(), "\" are NaN or infinite"));
+  }
+}
+
 // ---- files
 
 void Trainer::save(const std::string& name, bool with_optimizer) const {
   TensorFile file = to_file(model_);
   if (with_optimizer) {
     for (const auto& [path, tensor] : optimizer_->state()) file.tensors["optimizer/" + path] = tensor;
-    file.metadata["train.optimizer"] = optimizer_->name();
-    file.metadata["train.epoch"] = std::to_string(epoch_);
-    file.metadata["train.step"] = std::to_string(step_);
-    file.metadata["train.best_epoch"] = std::to_string(best_epoch_);
-    char exact[32];
-    std::snprintf(exact, sizeof exact, "%a", best_accuracy_);
-    file.metadata["train.best_accuracy"] = exact;
+    for (const TrainOption& option : train_options()) file.metadata["train." + option.name] = printable(option.get(options_));
+    file.metadata["train.texts"] = texts_;
+    file.metadata["train.history"] = history_json(records_);
   }
   save_tensors(options_.out + "/" + name, file);
 }
 
-void Trainer::restore() {
-  const std::string path = options_.out + "/last.safetensors";
-  const TensorFile file = load_tensors(path);
-  std::map<std::string, Tensor> state;
-  for (const auto& [name, tensor] : file.tensors) {
-    if (name.rfind("optimizer/", 0) == 0) state[name.substr(10)] = tensor;
+void Trainer::restore(const TensorFile& checkpoint, const std::string& path) {
+  const auto refuse = [&](const auto&... why) { throw FileError(text(path, ": cannot be resumed: ", why...)); };
+  for (const auto& [key, value] : checkpoint.metadata) {
+    if (key.rfind("train.", 0) != 0 || key == "train.texts" || key == "train.history") continue;
+    const auto named = [&](const TrainOption& option) { return key == "train." + option.name; };
+    if (std::none_of(train_options().begin(), train_options().end(), named)) refuse("its metadata has the unknown key ", in_quotes(key));
   }
-  const auto value = [&](const char* key) {
-    const auto found = file.metadata.find(key);
-    if (found == file.metadata.end()) throw FileError(path + ": cannot be resumed: its metadata has no \"" + key + "\"");
-    return found->second;
-  };
-  if (value("train.optimizer") != optimizer_->name()) {
-    throw FileError(path + ": was trained with " + value("train.optimizer") + ", not " + optimizer_->name());
+  try {
+    for (const EpochRecord& record : history(run_metadata(checkpoint.metadata, "history", path))) {
+      const bool validated = !std::isnan(record.validation_loss);
+      if (record.epoch != epoch() + 1 || record.steps != record.epoch * steps_per_epoch_ || validated != (validation_.size() > 0)) {
+        throw FileError(text("entry ", epoch() + 1, " is not of this run"));
+      }
+      add(record);
+    }
+  } catch (const FileError& error) {
+    refuse("in its metadata \"train.history\": ", error.what());
+  }
+  if (records_.empty()) refuse("in its metadata \"train.history\": no epochs");
+  if (options_.epochs < epoch()) throw UsageError(text("--epochs is ", options_.epochs, ", but ", path, " was trained for ", epoch(), " epochs already"));
+  step_ = epoch() * steps_per_epoch_;
+
+  std::map<std::string, Tensor> state;
+  for (const auto& [name, expected] : optimizer_->state()) {
+    const auto found = checkpoint.tensors.find("optimizer/" + name);
+    if (found == checkpoint.tensors.end()) refuse("it has no tensor \"optimizer/", name, "\"");
+    const Tensor& tensor = state[name] = found->second;
+    if (tensor.dtype() != expected.dtype() || !(tensor.shape() == expected.shape())) {
+      refuse("tensor \"optimizer/", name, "\" is ", name_of(tensor.dtype()), " ", tensor.shape(), ", it must be ", name_of(expected.dtype()), " ", expected.shape());
+    }
+    if (expected.dtype() != DType::i32) continue;
+    const double steps = tensor.item();
+    if (steps < 0 || steps > static_cast<double>(step_)) refuse("tensor \"optimizer/", name, "\" counts ", steps, " steps of ", step_);
   }
   optimizer_->load_state(state);
-  epoch_ = std::atoll(value("train.epoch").c_str());
-  step_ = std::atoll(value("train.step").c_str());
-  best_epoch_ = std::atoll(value("train.best_epoch").c_str());
-  best_accuracy_ = std::strtod(value("train.best_accuracy").c_str(), nullptr);
-  records_ = read_log(options_.out, epoch_);
+
+  if (best_epoch_ == epoch()) {
+    save("best.safetensors", false);
+  } else {
+    load_model(options_.out + "/best.safetensors");  // better now than after hours
+  }
+  read_seconds(options_.out, records_);
+  write_logs(options_.out, records_);
 }
 
 }  // namespace heed::train

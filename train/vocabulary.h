@@ -11,6 +11,8 @@
 
 namespace heed::train {
 
+constexpr int64_t kLongestText = 1'000'000;  // tokens that a text may keep
+
 enum class Truncate {
   head,      // keep the first max_length tokens
   tail,      // keep the last
