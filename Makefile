@@ -135,6 +135,8 @@ $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libheed.a
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
+# Beside other programs OpenMP's spinning would cost many times the work.
+test sanitize examples: export OMP_WAIT_POLICY ?= passive
 test: $(BUILD)/heed-tests $(BUILD)/heed
 	$(BUILD)/heed-tests
 

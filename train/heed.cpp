@@ -1,6 +1,7 @@
 // The heed program: its command line.
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -140,6 +141,14 @@ void keep_standard_streams() {
   }
 }
 
+// OpenMP's threads wait for each other by spinning, which on cores that other programs keep busy costs many times the work.
+// libgomp reads how to wait before main begins, so the program begins once more, told to sleep. (Without /proc it goes on as it is.)
+void wait_asleep(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+  execv("/proc/self/exe", argv);
+}
+
 // A message as one line: where it was found, and lists, stand on lines of their own.
 std::string sentence(const std::string& what) {
   std::string out;
@@ -157,6 +166,7 @@ int fail(const std::string& what, int status) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit shall be an error of the write, not the end of the program
+  wait_asleep(argv);
   keep_standard_streams();
   try {
     run(argc, argv);
