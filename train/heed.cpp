@@ -39,7 +39,7 @@ CLI::Option* add_whole_number(CLI::App& command, const std::string& name, T& val
     }
     value = static_cast<T>(number);
   };
-  return command.add_option_function<std::string>(name, read, about)->default_str(std::to_string(value));
+  return command.add_option_function<std::string>(name, read, about)->default_str(std::to_string(value))->type_name("INT");
 }
 
 void add_machine_options(CLI::App& command, Machine& machine) {
@@ -57,7 +57,7 @@ void add_train_options(CLI::App& c, TrainOptions& o) {
   for (const TrainOption& option : train_options()) {
     const bool by_data = option.name == "epochs" && o.epochs == 0;
     c.add_option_function<std::string>("--" + option.name, [&](const std::string& value) { option.set(o, value); }, option.about)
-        ->default_str(by_data ? "as many as make 2000 steps, 3 at least" : option.get(o));
+        ->default_str(by_data ? "as many as make 2000 steps, 3 at least" : option.get(o))->type_name(option.kind);
   }
 }
 

@@ -47,7 +47,7 @@ TrainOption number(const char* name, T Owner::*field, double least, double most,
     if (!read || !(number >= least && (below ? number < most : number <= most))) refuse(name, s, rule);
     field_of(o, field) = value;
   };
-  return {name, about, [field](const TrainOptions& o) { return text_of(field_of(o, field)); }, set};
+  return {name, about, std::is_integral_v<T> ? "INT" : "FLOAT", [field](const TrainOptions& o) { return text_of(field_of(o, field)); }, set};
 }
 
 // One of a few values by their names.
@@ -62,7 +62,7 @@ TrainOption choice(const char* name, E Owner::*field, const nn::Choice<E> (&choi
     }
     refuse(name, s, rule);
   };
-  return {name, text(about, *about ? ": " : "", rule), get, set};
+  return {name, *about ? text(about, " (", rule, ")") : rule, "NAME", get, set};
 }
 
 const nn::Choice<std::string> kTruncates[] = {{"head", "head"}, {"tail", "tail"}, {"head_tail", "head_tail"}};
@@ -76,7 +76,7 @@ std::vector<TrainOption> all_options() {
   using N = nn::TextClassifierOptions;
   const auto set_data = [](T& o, const std::string& s) { s.empty() ? refuse("data", s, "reviews, a folder or a file") : void(o.data = s); };
   std::vector<TrainOption> all = {
-      {"data", "reviews (built in), a folder in the layout of aclImdb, or a FILE of text<TAB>label lines", [](const T& o) { return o.data; }, set_data},
+      {"data", "reviews (built in), a folder in the layout of aclImdb, or a FILE of text<TAB>label lines", "TEXT", [](const T& o) { return o.data; }, set_data},
       number("epochs", &T::epochs, 1, kMostEpochs, ""),
       number("batch", &T::batch, 1, kNoEnd, "texts of a training step"),
       number("seed", &T::seed, 0, kNoEnd, ""),

@@ -45,7 +45,8 @@ TrainOptions defaults_for(const std::string& data);
 
 // One option as text: for the command line, and for the checkpoint that a resumed run is compared with.
 struct TrainOption {
-  std::string name, about;  // name: without "--"
+  std::string name;  // without "--"
+  std::string about, kind;  // kind: "INT", for the help
   std::function<std::string(const TrainOptions&)> get;
   std::function<void(TrainOptions&, const std::string&)> set;  // UsageError for a value outside the rule
   bool may_change = false;                                     // in a run that is resumed

@@ -157,7 +157,7 @@ Tensor ids_of(const Batch& batch) { return indices(batch.ids, {batch.size, batch
 Tensor lengths_of(const Batch& batch) { return indices(batch.lengths); }
 
 void require_finite(const Tensor& logits) {
-  if (!std::isfinite(sum_of_squares(logits))) throw NumericError("the model's output is NaN or infinite; its weights may be damaged");
+  if (!std::isfinite(sum_of_squares(logits))) throw NumericError("the model's output is NaN or infinite");
 }
 
 namespace {

@@ -179,11 +179,13 @@ EpochRecord Trainer::train_epoch(int64_t epoch) try {
   const Metrics metrics = evaluate(model_, validation_);
   const bool validated = validation_.size() > 0;
   record.validation_loss = validated ? metrics.loss : std::nan("");
+  if (validated && !std::isfinite(metrics.loss)) throw NumericError("the validation loss is NaN or infinite");
   record.validation_accuracy = validated ? metrics.confusion.accuracy() : std::nan("");
   record.seconds = seconds_since(start);
   return record;
 } catch (const NumericError& error) {
-  throw NumericError(text("train: at step ", step_, ", in epoch ", epoch + 1, ": ", error.what(), "; a smaller --lr usually helps"));
+  const std::string what = error.what();
+  throw NumericError(text("train: at step ", step_, ", in epoch ", epoch + 1, ": ", what.substr(0, what.find('\n')), "; a smaller --lr usually helps"));
 }
 
 // One training step; adds to the record's sums and returns how many of the batch were right.
@@ -191,6 +193,7 @@ double Trainer::train_batch(const Batch& batch, EpochRecord& record) {
   set_dropout_stream(options_.seed, static_cast<uint64_t>(step_));
   const Tensor labels = indices(batch.labels);
   const Variable logits = model_.network->forward(ids_of(batch), lengths_of(batch));
+  require_finite(logits.value());
   CrossEntropySettings settings;
   settings.label_smoothing = options_.label_smoothing;
   const Variable loss = cross_entropy(logits, labels, settings);
