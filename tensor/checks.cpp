@@ -1,7 +1,5 @@
 #include "tensor/checks.h"
 
-#include "tensor/host_memory.h"
-
 namespace heed::checks {
 
 Tensor floats(const char* op, const Tensor& x) {
@@ -45,12 +43,6 @@ void is_index(const char* op, const Tensor& index, const Tensor& x, const char* 
 void writable(const char* op, const Tensor& x) {
   if (!x.repeats()) return;
   throw UsageError(text(op, ": the tensor ", x.shape(), " is an expanded view, several of its elements are one; write to a contiguous_copy()"));
-}
-
-std::vector<double> host_numbers(const char* op, const Shape& shape) {
-  const size_t count = static_cast<size_t>(checked_numel(op, shape));
-  require_host_memory(op, count * sizeof(double), shape);
-  return std::vector<double>(count);
 }
 
 void index_values(const char* op, const Tensor& index, int64_t n, const char* what) {

@@ -16,7 +16,5 @@ void index_values(const char* op, const Tensor& index, int64_t n, const char* wh
 void is_index(const char* op, const Tensor& index, const Tensor& x, const char* what = "index");
 // UsageError if x holds an element at several places, as an expanded view does: a write there would be one to all of them.
 void writable(const char* op, const Tensor& x);
-// Numbers on the host for a tensor of this shape. ShapeError or DeviceError naming the op if there cannot be that many.
-std::vector<double> host_numbers(const char* op, const Shape& shape);
 
 }  // namespace heed::checks

@@ -39,6 +39,12 @@ void require_host_memory(const char* op, size_t bytes, const Shape& shape) {
   free(block);
 }
 
+std::vector<double> host_numbers(const char* op, const Shape& shape) {
+  const size_t count = static_cast<size_t>(checked_numel(op, shape));
+  require_host_memory(op, count * sizeof(double), shape);
+  return std::vector<double>(count);
+}
+
 #ifndef __has_feature  // clang's way to ask; gcc defines __SANITIZE_ADDRESS__
 #define __has_feature(x) 0
 #endif

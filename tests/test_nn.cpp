@@ -327,6 +327,9 @@ TEST_CASE("init: bounds, means and variances") {
   check(init::truncated_normal(shape, 0.02, random), 0.7737 * 0.0004, 0.04);
   CHECK(max(abs(init::default_bias(shape, random))).item() <= 1 / std::sqrt(200));
   CHECK_THROWS_AS(init::xavier_uniform({3}, random), ShapeError);
+  CHECK(contains(error_of([&] { init::truncated_normal({int64_t{1} << 50}, 1, random); }),
+                 "truncated_normal: out of memory"));
+  CHECK(contains(error_of([] { sinusoidal_table(int64_t{1} << 46, 8); }), "positions: out of memory"));
   Random first(9), second(9);
   CHECK(difference(Linear(3, 4, first).weight.value(), Linear(3, 4, second).weight.value()) == 0);
 }
