@@ -66,7 +66,7 @@ class Random {
   double uniform();                      // [0, 1), 53 bits
   double uniform(double low, double high);
   double normal();                       // mean 0, variance 1 (Box-Muller)
-  uint64_t below(uint64_t n);            // uniform in [0, n), without bias; n > 0
+  uint64_t below(uint64_t n);            // uniform in [0, n), without bias; UsageError for n = 0
 
   template <class Vector>
   void shuffle(Vector& v) {  // Fisher-Yates
