@@ -200,7 +200,10 @@ TEST_CASE("program: output that cannot be written, input that cannot be read and
   refused(predict + " x", ">&-", "cannot write standard output");
   refused(predict, "</ >/dev/null", "cannot read standard input: Is a directory");
   refused(predict, "<&- >/dev/null", "cannot read standard input");
-  if (!std::getenv("HEED_SANITIZE")) refused(predict + " x", ">/dev/null", "out of memory: 1 thread needs", "ulimit -v 200000; ");
+  if (!std::getenv("HEED_SANITIZE")) {
+    refused(predict + " x", ">/dev/null", "out of memory: 1 thread needs", "export OMP_NUM_THREADS=1; ulimit -v 300000; ");
+    refused("info", ">/dev/null", "out of memory", "unset OMP_NUM_THREADS; ulimit -v 200000; ");  // before main
+  }
 }
 
 TEST_CASE("program: every device is listed, and an absent one says what is missing") {

@@ -1,11 +1,12 @@
 #include <omp.h>
-#include <sys/mman.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
 
 #include "tensor/blas.h"
+#include "train/blas_room.h"
 #include "train/commands.h"
 #include "train/readers.h"
 #include "train/reviews.h"
@@ -37,22 +38,15 @@ TrainOptions defaults_for(const std::string& data) {
   return o;
 }
 
-// OpenBLAS takes a buffer for each thread, and where there is no room for one it tries for ever: so the room is tried before.
+// OpenBLAS takes a buffer for each of its threads, the first of them before main, and one for each product that is computed beside others.
 std::vector<std::string> take_threads(int count) {
-  constexpr size_t kBuffer = 128 << 20, kStack = 9 << 20, kRest = 16 << 20;
-  const size_t wanted = static_cast<size_t>(count > 0 ? count : omp_get_num_procs());
-  std::vector<std::pair<void*, size_t>> taken;
-  bool room = true;
-  for (size_t i = 0; i <= wanted && room; i++) {
-    const size_t bytes = i < wanted ? kBuffer + kStack : kRest;
-    void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    room = address != MAP_FAILED;
-    if (room) taken.push_back({address, bytes});
-  }
-  for (const auto& [address, bytes] : taken) munmap(address, bytes);
-  if (!room) {
-    throw DeviceError(text("out of memory: ", wanted, wanted == 1 ? " thread needs " : " threads need ", (wanted * (kBuffer + kStack) + kRest) >> 20,
-                           " MB of address space for the BLAS; take fewer --threads or raise the limit (ulimit -v)"));
+  constexpr size_t kStack = 9 << 20, kRest = 16 << 20;
+  const int wanted = count > 0 ? count : omp_get_num_procs();
+  const size_t buffers = static_cast<size_t>(wanted + std::max(0, wanted - omp_get_max_threads()));
+  const size_t rest = static_cast<size_t>(wanted - 1) * kStack + kRest;
+  if (!has_room(buffers, rest)) {
+    throw DeviceError(text("out of memory: ", wanted, wanted == 1 ? " thread needs " : " threads need ", (buffers * kBlasBuffer + rest) >> 20,
+                           " MB more of address space for the BLAS; take fewer --threads or raise the limit (ulimit -v)"));
   }
   return set_threads(count);
 }
