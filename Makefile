@@ -1,6 +1,6 @@
 # heed: build, test, train. `make help` lists what there is.
 #
-#   apt-get install -y g++ make libopenblas-openmp-dev libcli11-dev nlohmann-json3-dev doctest-dev
+#   apt-get install -y g++ make pkg-config libopenblas-openmp-dev libcli11-dev nlohmann-json3-dev doctest-dev
 
 CXX      ?= g++
 MARCH    ?= -march=native
@@ -20,7 +20,8 @@ LEVEL      = -O2
 CXXFLAGS  ?=
 FLAGS     := -std=c++20 -Wall -Wextra -Wpedantic -fopenmp -I. $(BLAS_INCLUDES)
 COMPILE    = $(CXX) $(FLAGS) $(OPTIMIZE) $(CXXFLAGS) $(SANITIZE) -MMD -MP -x c++ -c $< -o $@
-LINK       = $(CXX) -fopenmp $(CXXFLAGS) $(SANITIZE)
+LINK       = $(CXX) -fopenmp $(CXXFLAGS) $(SANITIZE) $(if $(WHOLE), -Wl$(comma)--whole-archive $^ -Wl$(comma)--no-whole-archive, $^) $(BLAS_LIBS) -o $@
+comma     := ,
 
 # The kernels by nvcc too, for `make cuda`: for these GPUs (compute capabilities), and as PTX of the last for newer ones.
 CUDA_HOME ?= /usr/local/cuda
@@ -75,6 +76,7 @@ check-packages:
 	command -v $(firstword $(CXX)) >/dev/null 2>&1 || missing="$$missing g++"; \
 	check cblas.h libopenblas-openmp-dev; check CLI/CLI.hpp libcli11-dev; check nlohmann/json.hpp nlohmann-json3-dev; \
 	check doctest/doctest.h doctest-dev; \
+	command -v pkg-config >/dev/null 2>&1 || missing="$$missing pkg-config"; \
 	if [ -n "$$missing" ]; then echo "make: packages are missing; as root: apt-get install -y$$missing" >&2; exit 1; fi
 
 $(BUILD)/%.o: %.cpp | check-packages
@@ -122,17 +124,19 @@ $(BUILD)/libheed.a: $(call objects, $(LIBRARY_SOURCES)) $(NVCC_OBJECTS)
 	ar rcs $@ $^
 
 $(BUILD)/heed: $(call objects, $(PROGRAM_SOURCES)) $(BUILD)/libheed.a
-	$(LINK) $^ $(BLAS_LIBS) -o $@
+	$(LINK)
 
 $(BUILD)/heed-tests: $(call object, $(TEST_SOURCES)) $(BUILD)/libheed.a
-	$(LINK) $^ $(BLAS_LIBS) -o $@
+	$(LINK)
 
 $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libheed.a
-	$(LINK) $^ $(BLAS_LIBS) -o $@
+	$(LINK)
 
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
+# Beside other programs OpenMP's spinning would cost many times the work.
+test sanitize examples: export OMP_WAIT_POLICY ?= passive
 test: $(BUILD)/heed-tests $(BUILD)/heed
 	$(BUILD)/heed-tests
 
@@ -146,8 +150,9 @@ imdb: $(BUILD)/heed
 examples: $(addprefix $(BUILD)/, $(EXAMPLES))
 	@set -e; for program in $(sort $^); do echo "== $$program"; $$program; done
 
+# All of the library, so that gdb can call what the program does not: print x.to_string(4).
 debug:
-	$(MAKE) BUILD=build/debug ROOMS= OPTIMIZE=-O0 CXXFLAGS=-g build/debug/heed $(addprefix build/debug/, $(EXAMPLES))
+	$(MAKE) BUILD=build/debug ROOMS= OPTIMIZE=-O0 CXXFLAGS=-g WHOLE=1 build/debug/heed $(addprefix build/debug/, $(EXAMPLES))
 
 cuda: check-nvcc
 	$(MAKE) WITH_CUDA=1 BUILD=build/cuda build/cuda/heed
@@ -184,7 +189,7 @@ $(BUILD)/races/%.o: % | check-packages
 	$(COMPILE) -Wno-unknown-pragmas -O1 -g1 -fsanitize=thread
 
 $(BUILD)/races/heed-tests: $(RACE_OBJECTS) $(BUILD)/libheed.a
-	$(LINK) -fsanitize=thread $^ $(BLAS_LIBS) -o $@
+	$(LINK) -fsanitize=thread
 
 # Blocks in no order too: only so is a race between blocks seen. `cpu` on one thread, since libgomp is not instrumented. Takes
 # some ten minutes.
@@ -203,6 +208,7 @@ format:
 lint:
 	clang-tidy --quiet $(filter %.cpp, $(LIBRARY_SOURCES)) $(PROGRAM_SOURCES) -- $(FLAGS)
 
+install: override PREFIX := $(abspath $(PREFIX))
 install: $(BUILD)/heed $(BUILD)/libheed.a
 	for header in $(wildcard tensor/*.h autograd/*.h nn/*.h train/*.h); do \
 	  install -D -m 644 $$header $(DESTDIR)$(PREFIX)/include/heed/$$header || exit 1; done

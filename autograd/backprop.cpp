@@ -10,14 +10,19 @@ bool earlier(const std::shared_ptr<Node>& a, const std::shared_ptr<Node>& b) { r
 
 }  // namespace
 
-Backprop::Backprop(const Variable& loss, const Tensor& seed, bool retain_graph) : retain_graph_(retain_graph) {
+Backprop::Backprop(const Variable& loss, const Tensor& seed, bool retain_graph, Site at) : retain_graph_(retain_graph) {
+  placed(
+      at, [&] { start(loss, seed); }, loss);
+}
+
+void Backprop::start(const Variable& loss, const Tensor& seed) {
   const Tensor& value = loss.value();
   if (!loss.requires_grad()) {
-    throw UsageError(
-        text("backward: the loss ", value.shape(), " does not depend on any variable that requires a gradient"));
+    throw UsageError(text("backward: the ", operand(0, "loss", value.shape()),
+                          " does not depend on any variable that requires a gradient"));
   }
   if (!seed.defined() && value.numel() != 1) {
-    throw ShapeError(text("backward: the loss ", value.shape(), " has ", value.numel(),
+    throw ShapeError(text("backward: the ", operand(0, "loss", value.shape()), " has ", value.numel(),
                           " elements; reduce it to one, or pass dL/dloss"));
   }
   if (seed.defined() && !(seed.shape() == value.shape())) {
@@ -26,8 +31,11 @@ Backprop::Backprop(const Variable& loss, const Tensor& seed, bool retain_graph) 
   if (seed.defined() && seed.dtype() != value.dtype()) {
     throw DTypeError(text("backward: the seed is ", name_of(seed.dtype()), ", the loss ", name_of(value.dtype())));
   }
-  Node& node = queue(loss.node_handle(), nullptr);
-  node.incoming_.add(Gradient(seed.defined() ? seed : ones_like(value)));
+  if (seed.defined() && &seed.device() != &value.device()) {
+    throw DeviceError(text("backward: the seed is on ", seed.device().name(), ", the loss on ", value.device().name()));
+  }
+  const Gradient first(seed.defined() ? seed : ones_like(value));
+  queue(loss.node_handle(), nullptr).incoming_ = first;  // nothing may be thrown behind it: no destructor would tidy up
 }
 
 Backprop::~Backprop() {
@@ -50,8 +58,8 @@ Node& Backprop::queue(const std::shared_ptr<Node>& node, const Node* user) {
                      " was freed by an earlier backward, which went through " + node->describe() +
                      "; run the forward pass again, or pass retain_graph to the earlier one");
   }
-  node->pass_ = this;
   worklist_.push_back(node);
+  node->pass_ = this;
   std::push_heap(worklist_.begin(), worklist_.end(), earlier);
   return *node;
 }
@@ -68,6 +76,10 @@ bool Backprop::step() {
   Node& node = *current_;
   gradient_ = std::move(node.incoming_);
   node.incoming_ = Gradient();
+  const struct Turn {  // however it ends: a hook may throw anything
+    Node& node;
+    ~Turn() { node.pass_ = nullptr; }
+  } turn{node};
   try {
     if (node.extras_) {
       for (const Node::GradientHook& hook : node.extras_->gradient_hooks) {
@@ -77,6 +89,10 @@ bool Backprop::step() {
           throw ShapeError(text("hook: returned a gradient ", name_of(other.dtype()), " ", other.shape(), " for ",
                                 name_of(node.dtype_), " ", node.describe()));
         }
+        if (&other.device() != &gradient_.device()) {
+          throw DeviceError(text("hook: returned a gradient on ", other.device().name(), " for one on ",
+                                 gradient_.device().name(), " of ", node.describe()));
+        }
         gradient_ = Gradient(other);
       }
       for (const Node::NodeHook& hook : node.extras_->node_hooks) hook(node, gradient_.dense());
@@ -84,11 +100,9 @@ bool Backprop::step() {
     }
     node.receive(gradient_);
   } catch (Error& error) {
-    node.pass_ = nullptr;
     error.add_place(node.site_, node.module_);
     throw;
   }
-  node.pass_ = nullptr;
   if (!retain_graph_ && !node.is_leaf()) {
     node.free_saved();
     node.inputs_.clear();  // nodes further back that nobody else holds go with their turn

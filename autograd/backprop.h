@@ -15,7 +15,7 @@ class Backprop {
  public:
   // seed: dL/dloss, of loss's shape; undefined: 1, for a loss of one element (ShapeError otherwise).
   // UsageError if the loss requires no gradient, or if another pass is under way on its node.
-  explicit Backprop(const Variable& loss, const Tensor& seed = {}, bool retain_graph = false);
+  explicit Backprop(const Variable& loss, const Tensor& seed = {}, bool retain_graph = false, Site at = Site::here());
   ~Backprop();  // an unfinished pass forgets what it has not delivered
   Backprop(const Backprop&) = delete;
 
@@ -30,6 +30,7 @@ class Backprop {
 
  private:
   friend class Node;
+  void start(const Variable& loss, const Tensor& seed);
   void deliver(Node& from, int input, const Gradient& gradient);
   Node& queue(const std::shared_ptr<Node>& node, const Node* user);
 

@@ -21,6 +21,22 @@ Rows coalesce(const Rows& rows) {
   return {indices(unique).to(device), index_add(empty, 0, indices(position).to(device), rows.values)};
 }
 
+Gradient::Gradient(Rows rows, const Shape& table) {
+  if (!rows.indices.defined() || !rows.values.defined())
+    throw UsageError("rows: their indices or values are undefined");
+  Shape expected = table;
+  if (table.rank() > 0) expected[0] = rows.indices.numel();
+  if (table.rank() == 0 || rows.indices.rank() != 1 || !(rows.values.shape() == expected)) {
+    throw ShapeError(text("rows: indices ", rows.indices.shape(), " and values ", rows.values.shape(),
+                          " are not (n,) and n rows of a table ", table));
+  }
+  if (rows.indices.dtype() != DType::i32 || &rows.indices.device() != &rows.values.device()) {
+    throw DTypeError(text("rows: indices are ", name_of(rows.indices.dtype()), " on ", rows.indices.device().name(),
+                          ", they must be i32 on ", rows.values.device().name(), ", where the values are"));
+  }
+  sparse_ = std::make_shared<const Sparse>(Sparse{std::move(rows), table});
+}
+
 Tensor Gradient::dense() const {
   if (!is_rows()) return dense_;
   const Rows& r = rows();
@@ -30,11 +46,7 @@ Tensor Gradient::dense() const {
 }
 
 // Not while another tensor sees the storage, nor if it is repeated along an axis, like the gradient of a sum.
-bool Gradient::writable() const {
-  bool repeated = false;
-  for (int i = 0; i < dense_.rank(); i++) repeated |= dense_.strides()[i] == 0 && dense_.shape()[i] > 1;
-  return dense_.owns_storage() && !repeated;
-}
+bool Gradient::writable() const { return dense_.owns_storage() && !dense_.repeats(); }
 
 void Gradient::add(const Gradient& other) {
   if (!other.defined()) return;

@@ -17,17 +17,22 @@ struct Rows {
 // Rows with every index once, in ascending order; equal indices' values are added in their order of occurrence.
 Rows coalesce(const Rows& rows);
 
-// Only accumulation, clipping, optimizers and all-reduce see Rows; everyone else asks for dense().
+// Only accumulation, clipping and optimizers see Rows; everyone else asks for dense().
 class Gradient {
  public:
   Gradient() = default;
   explicit Gradient(Tensor dense) : dense_(std::move(dense)) {}
-  Gradient(Rows rows, const Shape& table) : sparse_(std::make_shared<const Sparse>(Sparse{std::move(rows), table})) {}
+  Gradient(Rows rows, const Shape& table);  // an Error unless these can be rows of such a table
 
   bool defined() const { return dense_.defined() || is_rows(); }
   bool is_rows() const { return sparse_ != nullptr; }
   const Rows& rows() const { return sparse_->rows; }  // if is_rows()
   Tensor dense() const;  // of the table's shape if these are rows; undefined if there is none
+
+  // If defined; of the whole, if these are rows.
+  const Shape& shape() const { return is_rows() ? sparse_->table : dense_.shape(); }
+  DType dtype() const { return is_rows() ? rows().values.dtype() : dense_.dtype(); }
+  Device& device() const { return is_rows() ? rows().values.device() : dense_.device(); }
 
   // this += other. Never writes into a tensor that someone else can see.
   void add(const Gradient& other);

@@ -33,9 +33,11 @@ Node::~Node() {
   std::vector<std::shared_ptr<Node>> list;
   const bool outermost = !pending;
   if (outermost) pending = &list;
-  for (std::shared_ptr<Node>& input : inputs_) {
-    if (input && input.use_count() == 1) pending->push_back(std::move(input));
-  }
+  try {
+    for (std::shared_ptr<Node>& input : inputs_) {
+      if (input && input.use_count() == 1) pending->push_back(std::move(input));
+    }
+  } catch (const std::bad_alloc&) {}  // no room in the list: they are freed within, after all
   if (!outermost) return;
   while (!list.empty()) {
     const std::shared_ptr<Node> node = std::move(list.back());
@@ -54,7 +56,10 @@ const std::string& Node::name() const {
   return extras_ ? extras_->name : none;
 }
 
-void Node::add_hook(NodeHook hook) { extras().node_hooks.push_back(std::move(hook)); }
+void Node::add_hook(NodeHook hook) {
+  if (!hook) throw UsageError("add_hook: the hook for " + describe() + " is an empty function");
+  extras().node_hooks.push_back(std::move(hook));
+}
 
 std::string Node::describe() const {
   std::string out = op();

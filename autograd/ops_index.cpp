@@ -74,6 +74,10 @@ struct Embedding final : Node {
 
   Tensor forward(const Tensor& weight, const Tensor& ids_in, int64_t padding_idx_in) {
     padding_idx = padding_idx_in;
+    if (padding_idx < -1 || (weight.rank() == 2 && padding_idx >= weight.size(0))) {
+      throw IndexError(heed::text("embedding: padding_idx ", padding_idx, " is outside the rows of ",
+                                  operand(0, "weight", weight.shape()), " and not -1"));
+    }
     return heed::embedding(weight, ids = ids_in);
   }
 

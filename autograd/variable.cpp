@@ -114,7 +114,14 @@ Variable& Variable::named(const std::string& name) {
   return *this;
 }
 
-void Variable::backward(const Tensor& seed, bool retain_graph) const { Backprop(*this, seed, retain_graph).run(); }
+const std::shared_ptr<Node>& Variable::node_handle() const {
+  value();
+  return state_->node;
+}
+
+void Variable::backward(const Tensor& seed, bool retain_graph, Site at) const {
+  Backprop(*this, seed, retain_graph, at).run();
+}
 
 const Gradient& Variable::gradient() const {
   static const Gradient none;
@@ -126,6 +133,19 @@ Tensor Variable::grad() const { return gradient().dense(); }
 
 void Variable::set_gradient(const Gradient& gradient) {
   if (!requires_grad()) throw UsageError("set_gradient: the variable \"" + name() + "\" requires no gradient");
+  if (gradient.defined()) {
+    const Tensor& x = value();
+    if (!(gradient.shape() == x.shape()) || gradient.dtype() != x.dtype() || &gradient.device() != &x.device()) {
+      throw ShapeError(text("set_gradient: \"", name(), "\" is ", name_of(x.dtype()), " ", x.shape(), " on ",
+                            x.device().name(), ", the gradient ", name_of(gradient.dtype()), " ", gradient.shape(),
+                            " on ", gradient.device().name()));
+    }
+    for (const int32_t row :
+         gradient.is_rows() ? gradient.rows().indices.to_vector<int32_t>() : std::vector<int32_t>()) {
+      if (row >= 0 && row < x.size(0)) continue;
+      throw IndexError(text("set_gradient: row ", row, " of the gradient is outside \"", name(), "\" ", x.shape()));
+    }
+  }
   state_->node->extras().grad = gradient;
 }
 
@@ -143,6 +163,7 @@ void Variable::retain_grad() {
 }
 
 void Variable::add_hook(Node::GradientHook hook) {
+  if (!hook) throw UsageError("add_hook: the hook for the variable \"" + name() + "\" is an empty function");
   if (!requires_grad()) throw UsageError("add_hook: the variable \"" + name() + "\" requires no gradient");
   state_->node->extras().gradient_hooks.push_back(std::move(hook));
 }
@@ -154,9 +175,11 @@ void Variable::set_value(const Tensor& value) {
   if (!is_leaf())
     throw UsageError("set_value: the variable \"" + name() + "\" is the result of " + state_->node->describe() +
                      "; only leaves can be set");
-  if (!(value.shape() == old.shape()) || value.dtype() != old.dtype()) {
-    throw ShapeError(text("set_value: \"", name(), "\" is ", name_of(old.dtype()), " ", old.shape(), ", the new value ",
-                          name_of(value.dtype()), " ", value.shape()));
+  if (!value.defined()) throw UsageError("set_value: the new value of \"" + name() + "\" is undefined");
+  if (!(value.shape() == old.shape()) || value.dtype() != old.dtype() || &value.device() != &old.device()) {
+    throw ShapeError(text("set_value: \"", name(), "\" is ", name_of(old.dtype()), " ", old.shape(), " on ",
+                          old.device().name(), ", the new value ", name_of(value.dtype()), " ", value.shape(), " on ",
+                          value.device().name()));
   }
   state_->value = value;
 }

@@ -34,21 +34,21 @@ class Variable {
     return state_ ? state_->node.get() : nullptr;
   }  // what made it; a leaf has one too if it requires grad
 
-  const std::shared_ptr<Node>& node_handle() const { return state_->node; }
+  const std::shared_ptr<Node>& node_handle() const;  // UsageError if undefined
 
   // ---- gradients
   // Sends `seed` (dL/dthis; 1 if this has one element) back over the tape. Leaves add what arrives to their gradient.
   // The tape is freed as the pass goes, unless retain_graph.
-  void backward(const Tensor& seed = {}, bool retain_graph = false) const;
-  Tensor grad() const;               // dense; undefined if nothing arrived yet
-  const Gradient& gradient() const;  // may be Rows
-  void set_gradient(const Gradient& gradient);
+  void backward(const Tensor& seed = {}, bool retain_graph = false, Site at = Site::here()) const;
+  Tensor grad() const;                          // dense; undefined if nothing arrived yet
+  const Gradient& gradient() const;             // may be Rows
+  void set_gradient(const Gradient& gradient);  // an Error unless it is one of this variable
   void scale_gradient(double factor);
   void zero_grad();
   void retain_grad();                      // keep grad() of a variable that is not a leaf
   void add_hook(Node::GradientHook hook);  // called with the whole gradient when it is known; may replace it
   Variable detach() const;                 // the same value, off the tape
-  void set_value(const Tensor& value);     // of a leaf: same shape and dtype; the old tensor is left alone
+  void set_value(const Tensor& value);     // of a leaf: same shape, dtype and device; the old tensor is left alone
 
  private:
   struct State {

@@ -74,6 +74,7 @@ __global__ void attention_tiles(Heads<T> o_heads, T* lse, Heads<const T> q_heads
                                 Heads<const T> v_heads, AttentionCall<T> call) {
   SharedTiles<T>& shared = *gpu::dynamic_shared<SharedTiles<T>>();
   const Part part(call, call.queries);
+  if (threadIdx.x == 0 && threadIdx.y == 0) call.check_length(part.b);
   const int64_t column = part.column(kChunks), length = call.length(part.b);
   const auto q = head(q_heads, part, call.queries, call.D).from(part.row);
   const auto k = head(k_heads, part, length, call.D), v = head(v_heads, part, length, call.E);
@@ -106,9 +107,10 @@ __global__ void attention_tiles(Heads<T> o_heads, T* lse, Heads<const T> q_heads
 }  // namespace
 
 void Gpu::attention(View o, View lse, View q, View k, View v, const AttentionOptions& options) {
+  indexed_ = true;
   with_floats(q.dtype, [&](auto t) {
     using T = decltype(t);
-    const AttentionCall<T> call(q, k, v, options);
+    const AttentionCall<T> call(q, k, v, options, wrong_index_);
     with_chunks<T>(call.E, [&](auto chunks) {
       constexpr int kChunks = decltype(chunks)::value;
       launch_tiles("attention", attention_tiles<T, kChunks>, call, call.queries, parts_of(call.E, kChunks), stream_,

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cuda/gpu.h"
+#include "cuda/index_check.h"
 #include "cuda/launch.h"
 #include "cuda/rows.h"
 #include "cuda/team.h"
@@ -61,9 +62,10 @@ struct AttentionCall {
   uint64_t key;
   int64_t first_sample;
   AttentionMaskView mask;
+  WrongIndex* wrong;
 
-  AttentionCall(const View& q, const View& k, const View& v, const AttentionOptions& o)
-      : B(q.shape[0]), H(q.shape[1]), queries(q.shape[2]), S(k.shape[2]), D(q.shape[3]), E(v.shape[3]) {
+  AttentionCall(const View& q, const View& k, const View& v, const AttentionOptions& o, WrongIndex* wrong)
+      : B(q.shape[0]), H(q.shape[1]), queries(q.shape[2]), S(k.shape[2]), D(q.shape[3]), E(v.shape[3]), wrong(wrong) {
     scale = static_cast<T>(o.scale);
     drops = o.dropout.p > 0;
     kept_factor = static_cast<T>(o.dropout.p < 1 ? 1 / (1 - o.dropout.p) : 0);
@@ -77,6 +79,9 @@ struct AttentionCall {
     if (!mask.lengths) return S;
     const int64_t length = mask.lengths[b];
     return length < 0 ? 0 : length < S ? length : S;
+  }
+  __device__ void check_length(int64_t b) const {
+    if (mask.lengths) in_range(mask.lengths[b], S + 1, Indexed::attention, wrong);
   }
   // By how much a key may be behind or ahead of query t's own place t + (S - T).
   __device__ int64_t behind() const { return mask.window > 0 && mask.window < queries + S ? mask.window : queries + S; }

@@ -37,7 +37,9 @@ __global__ void attention_delta(T* delta, Heads<const T> dout_heads, Heads<const
   T sum = 0;
   for (int64_t e = this_member<kWarp>(); e < call.E; e += kWarp) sum += dout[e] * o[e];
   sum = team_reduce<kWarp>(sum, Add<T>());
-  if (this_member<kWarp>() == 0) delta[row] = sum;
+  if (this_member<kWarp>() != 0) return;
+  delta[row] = sum;
+  call.check_length(b);
 }
 
 // ---- a tile of weights and of score gradients
@@ -156,11 +158,12 @@ void launch_gradients(Memory& memory, cudaStream_t stream, const AttentionGradie
 
 void Gpu::attention_grad(View dq, View dk, View dv, View dout, View q, View k, View v, View o, View lse,
                          const AttentionOptions& options) {
+  indexed_ = true;
   with_floats(q.dtype, [&](auto t) {
     using T = decltype(t);
     const AttentionOperands<T> x = {Heads<const T>(q),    Heads<const T>(k), Heads<const T>(v),
                            Heads<const T>(dout), lse.as<T>(),       nullptr};
-    launch_gradients<T>(memory(), stream_, {dq, dk, dv}, x, o, AttentionCall<T>(q, k, v, options));
+    launch_gradients<T>(memory(), stream_, {dq, dk, dv}, x, o, AttentionCall<T>(q, k, v, options, wrong_index_));
   });
 }
 

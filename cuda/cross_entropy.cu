@@ -69,7 +69,7 @@ __global__ void cross_entropy_grad_rows(T* dlogits, Row<const T> dloss, const T*
   const Row<T> dx = {dlogits + at.of[0], rows.step[0]};
   const Row<const T> x = {logits + at.of[1], rows.step[1]};
   const int32_t t = in.target[n];
-  const bool counts = t != in.ignored && t >= 0 && t < rows.length;
+  const bool counts = t != in.ignored && in_range(t, rows.length, Indexed::cross_entropy, in.wrong);
   const T share = in.smoothing / static_cast<T>(rows.length);
   const T target_weight = counts ? (1 - in.smoothing) * in.weight_of(t) : T(0);
   const T total_weight = target_weight + (in.smoothing > 0 ? share * in.sum_of_weights(rows.length) : T(0));
@@ -109,6 +109,7 @@ void Gpu::cross_entropy(View loss, View weight, View lse, View logits, View targ
 
 void Gpu::cross_entropy_grad(View dlogits, View dloss, View lse, View logits, View target,
                              const CrossEntropyOptions& options) {
+  indexed_ = true;
   const Rows<2> rows = rows_of<2>(logits.shape, {dlogits.strides, logits.strides});
   with_floats(logits.dtype, [&](auto t) {
     with_team(rows.length, [&](auto threads) {

@@ -18,11 +18,13 @@ constexpr bool kKeepsFreedBlocks = false;  // reuse would hide what the emulator
 const char* name_of(Indexed by) {
   switch (by) {
     case Indexed::gather:
-      return "gather";
+      return "gather: index";
     case Indexed::scatter_add:
-      return "scatter_add";
+      return "scatter_add: index";
+    case Indexed::attention:
+      return "attention: length";
     default:
-      return "cross_entropy";
+      return "cross_entropy: target";
   }
 }
 
@@ -68,8 +70,8 @@ void Gpu::synchronize() {
   staging_.download(&wrong, wrong_index_, sizeof wrong);
   if (wrong.by == static_cast<int>(Indexed::nothing)) return;
   gpu::check(cudaMemsetAsync(wrong_index_, 0, sizeof wrong, stream_), "clearing memory");
-  throw IndexError(text(name_of(static_cast<Indexed>(wrong.by)), ": index ", wrong.index, " is outside [0, ",
-                        wrong.limit, "); found on ", name(), " when the host next waited for it"));
+  throw IndexError(text(name_of(static_cast<Indexed>(wrong.by)), " ", wrong.index, " is outside [0, ", wrong.limit,
+                        "); found on ", name(), " when the host next waited for it"));
 }
 
 // Used by tensor/devices.cpp.

@@ -5,7 +5,7 @@
 
 namespace heed::HEED_GPU {
 
-enum class Indexed : int { nothing, gather, scatter_add, cross_entropy };
+enum class Indexed : int { nothing, gather, scatter_add, cross_entropy, attention };
 
 struct WrongIndex {
   int by;  // Indexed; nothing while all is well

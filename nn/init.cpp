@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "tensor/host_memory.h"
+
 namespace heed::nn::init {
 
 namespace {
@@ -30,7 +32,7 @@ Tensor normal(const Shape& shape, double mean, double std, Random& random) {
 }
 
 Tensor truncated_normal(const Shape& shape, double std, Random& random) {
-  std::vector<double> values(static_cast<size_t>(checked_numel("truncated_normal", shape)));
+  std::vector<double> values = host_numbers("truncated_normal", shape);
   for (double& value : values) {
     do value = random.normal();
     while (std::abs(value) > 2);

@@ -102,6 +102,7 @@ bool Mask::none() const { return !causal_ && reach_ == 0 && !lengths_.defined() 
 void Mask::check(const Sizes& sizes) const {
   const auto [B, H, T, S] = sizes;
   const Shape scores = {B, H, T, S};
+  checked_numel("mask", scores);
   for (const Tensor& keep : keeps_) {
     const bool fits = keep.rank() == 2   ? keep.shape() == Shape{T, S}
                       : keep.rank() == 3 ? keep.shape() == Shape{B, T, S}

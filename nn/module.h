@@ -13,8 +13,8 @@
 //     }
 //   };
 //
-// Parameters have dotted paths, as in PyTorch: "hidden.weight", "encoder.layers.0.norm1.bias". The top module's path is
-// "".
+// Parameters have dotted paths, as in PyTorch: "hidden.weight", "encoder.layers.0.norm1.bias". The top module has the
+// empty path.
 #pragma once
 #include <map>
 

@@ -13,6 +13,16 @@ Tensor column(const Variable& x, const Tensor& lengths, Site at) {
         ShapeError(text("pooling: x ", x.shape(), " and lengths ", lengths.shape(), " must be (B, T, C) and (B,)")),
         at);
   }
+  if (lengths.dtype() != DType::i32) {
+    throw located(DTypeError(text("pooling: lengths are ", name_of(lengths.dtype()), ", they must be i32")), at);
+  }
+  const std::vector<int32_t> values = lengths.to_vector<int32_t>();
+  for (size_t b = 0; b < values.size(); b++) {
+    if (values[b] >= 0 && values[b] <= x.size(1)) continue;
+    throw located(IndexError(text("pooling: length ", values[b], " of sample ", b, " is outside [0, ", x.size(1),
+                                  "], x is ", x.shape())),
+                  at);
+  }
   return lengths.to(x.dtype()).unsqueeze(1);
 }
 
@@ -32,6 +42,7 @@ Variable masked_mean(const Variable& x, const Tensor& lengths, Site at) {
 
 Variable masked_max(const Variable& x, const Tensor& lengths, Site at) {
   const Tensor n = column(x, lengths, at);
+  if (x.size(1) == 0) return sum(x, {1}, false, at);  // of no positions: 0
   const Variable real = masked_fill(x, padding(x, n), -std::numeric_limits<double>::infinity(), at);
   const Tensor empty = le(n, zeros_like(n));                    // (B, 1)
   return masked_fill(max(real, {1}, false, at), empty, 0, at);  // (B, C)

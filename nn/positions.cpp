@@ -2,17 +2,19 @@
 
 #include <cmath>
 
+#include "tensor/host_memory.h"
+
 namespace heed::nn {
 
 Tensor sinusoidal_table(int64_t length, int64_t dim) {
   require_positive("positions", "the length", length);
   require_positive("positions", "the width", dim);
-  std::vector<double> table;
+  std::vector<double> table = host_numbers("positions", {length, dim});
   for (int64_t t = 0; t < length; t++) {
     for (int64_t i = 0; i < dim; i++) {
       const double frequency = std::exp(-std::log(10000.0) * static_cast<double>(i / 2 * 2) / static_cast<double>(dim));
       const double angle = static_cast<double>(t) * frequency;
-      table.push_back(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      table[static_cast<size_t>(t * dim + i)] = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
     }
   }
   return from_vector(table, {length, dim});

@@ -26,6 +26,11 @@ Sizes check(const Variable& q, const Variable& k, const Variable& v, DotProductO
                                   ", it must be at least 0 and below 1")),
                   at);
   }
+  if (!std::isfinite(options.scale)) {
+    throw located(NumericError(text("scaled_dot_product_attention: the scale is ", options.scale,
+                                    ", it must be finite; 0 stands for 1 / sqrt(D)")),
+                  at);
+  }
   if (options.scale == 0) options.scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
   return {q.size(0), q.size(1), q.size(2), k.size(2)};
 }

@@ -8,8 +8,8 @@
 //
 // - A query that sees no key gets 0 and gives no gradient.
 // - A key that no query of its sample and head sees does not matter, whatever it holds: NaN and infinity there do not
-// spread, forwards or
-//   backwards. (A NaN in a key that some queries see may reach those too that do not: 0 * NaN is NaN.)
+//   spread, forwards or backwards. (A NaN in a key that some queries see may reach those too that do not: 0 * NaN is
+//   NaN.)
 #pragma once
 #include "autograd/ops.h"
 #include "nn/mask.h"

@@ -21,13 +21,18 @@ Variable SelfAttention::attend(const Variable& q, const Variable& k, const Varia
   return attended.output;
 }
 
-Variable split_heads(const Variable& x, int64_t heads) {
-  const Variable apart = reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads});  // (B, T, H, D)
-  return transpose(apart, 1, 2);
+Variable split_heads(const Variable& x, int64_t heads, Site at) {
+  if (x.rank() != 3 || heads < 1 || x.size(2) % heads != 0) {
+    throw located(ShapeError(text("split_heads: x ", x.shape(), " must be (B, T, H D) with H = ", heads, " heads")),
+                  at);
+  }
+  const Variable apart = reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}, at);  // (B, T, H, D)
+  return transpose(apart, 1, 2, at);
 }
 
-Variable join_heads(const Variable& x) {
-  return reshape(transpose(x, 1, 2), {x.size(0), x.size(2), x.size(1) * x.size(3)});
+Variable join_heads(const Variable& x, Site at) {
+  if (x.rank() != 4) throw located(ShapeError(text("join_heads: x ", x.shape(), " must be (B, H, T, D)")), at);
+  return reshape(transpose(x, 1, 2, at), {x.size(0), x.size(2), x.size(1) * x.size(3)}, at);
 }
 
 void require_sequences(const char* module, const Variable& x, int64_t width, Site at) {

@@ -27,8 +27,8 @@ class SelfAttention : public Module {
   Tensor weights_;
 };
 
-Variable split_heads(const Variable& x, int64_t heads);  // (B, T, H D) -> (B, H, T, D)
-Variable join_heads(const Variable& x);                  // (B, H, T, D) -> (B, T, H D)
+Variable split_heads(const Variable& x, int64_t heads, Site at = Site::here());  // (B, T, H D) -> (B, H, T, D)
+Variable join_heads(const Variable& x, Site at = Site::here());                  // (B, H, T, D) -> (B, T, H D)
 
 // ShapeError unless x is (B, T, width).
 void require_sequences(const char* module, const Variable& x, int64_t width, Site at);

@@ -59,7 +59,8 @@ void gemv(bool transpose, int64_t rows, int64_t columns, double alpha, const dou
 std::vector<std::string> set_threads(int wanted) {
   std::vector<std::string> warnings;
   const int cores = omp_get_num_procs();
-  const int count = wanted > 0 ? wanted : cores;
+  static const int at_start = omp_get_max_threads();  // OMP_NUM_THREADS, or every core
+  const int count = wanted > 0 ? wanted : at_start;
   if (count > cores) warnings.push_back(text(count, " threads on ", cores, " cores will wait for each other"));
   omp_set_num_threads(count);
   if (openblas_set_num_threads) openblas_set_num_threads(shares_openmp() ? count : 1);

@@ -20,7 +20,7 @@ void gemv(bool transpose, int64_t rows, int64_t columns, float alpha, const floa
 void gemv(bool transpose, int64_t rows, int64_t columns, double alpha, const double* a, int64_t lda, const double* x,
           int64_t step_x, double beta, double* y, int64_t step_y);
 
-// Threads of OpenMP and of BLAS together; 0: one for each core. Returns warnings, one sentence each.
+// Threads of OpenMP and of BLAS together; 0: OMP_NUM_THREADS, or one for each core. Returns warnings, one sentence each.
 std::vector<std::string> set_threads(int threads);
 int threads();
 

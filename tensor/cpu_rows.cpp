@@ -145,13 +145,16 @@ void cross_entropy_grad_rows(Cpu& cpu, const View& dlogits, const View& dloss, c
         continue;
       }
       const T lse_n = lse.as<T>()[n * lse.strides[0]], g = dloss.as<T>()[n * dloss.strides[0]];
-      const T p_factor = g * ((1 - s) * w[t] + share * w_sum), one_hot = g * (1 - s) * w[t];
-#pragma omp simd
-      for (int64_t c = 0; c < C; c++) to[c] = FastMath::exp(row[c] - lse_n) * p_factor;
+      const T total = (1 - s) * w[t] + share * w_sum;
+      // g last of all: an infinite one would make inf - inf of the terms.
       if (s > 0) {
-        for (int64_t c = 0; c < C; c++) to[c] -= g * share * w[c];
+        for (int64_t c = 0; c < C; c++) to[c] = g * (FastMath::exp(row[c] - lse_n) * total - share * w[c]);
+      } else {
+        const T factor = g * total;
+#pragma omp simd
+        for (int64_t c = 0; c < C; c++) to[c] = FastMath::exp(row[c] - lse_n) * factor;
       }
-      to[t] -= one_hot;
+      to[t] = g * (FastMath::exp(row[t] - lse_n) * total - share * w[t] - (1 - s) * w[t]);
     }
   });
 }

@@ -1,4 +1,5 @@
 // Creation of tensors from numbers, from nothing and from random streams.
+#include "tensor/host_memory.h"
 #include "tensor/tensor.h"
 
 namespace heed {
@@ -78,7 +79,7 @@ Tensor ones_like(const Tensor& x) { return full_like(x, 1); }
 
 Tensor arange(int64_t n, DType dtype) {
   if (n < 0) throw ShapeError(text("arange: n is ", n, ", it must be at least 0"));
-  std::vector<double> values(static_cast<size_t>(n));
+  std::vector<double> values = host_numbers("arange", {n});
   for (int64_t i = 0; i < n; i++) values[static_cast<size_t>(i)] = static_cast<double>(i);
   return upload(values, {n}, dtype);
 }
@@ -99,7 +100,7 @@ Tensor rand(const Shape& shape, Random& random, DType dtype) {
 
 Tensor randn(const Shape& shape, Random& random, DType dtype) {
   // Made on the host, so that the C library's logarithm and cosine decide the bits and not a device's.
-  std::vector<double> values(static_cast<size_t>(checked_numel("randn", shape)));
+  std::vector<double> values = host_numbers("randn", shape);
   for (double& value : values) value = random.normal();
   return upload(values, shape, dtype);
 }

@@ -1,7 +1,7 @@
 // Errors: one family, one form. The first line says the op, the values and the rule; the second says where.
 //
 //   matmul: inner sizes differ: a (2, 3) "x" and b (4, 5) "fc.weight"; a's last must equal b's second to last
-//     at examples/03_classifier.cpp:88, in encoder.0.fc
+//     at shapes.cpp:10, in encoder.layers.0.fc
 #pragma once
 #include <exception>
 #include <initializer_list>

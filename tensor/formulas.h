@@ -177,6 +177,13 @@ void with_formula(Unary op, Fn&& fn) {
   }
 }
 
+// What df reads of its x and y.
+constexpr bool derivative_reads_y(Unary op) {
+  return op == Unary::reciprocal || op == Unary::exp || op == Unary::sqrt || op == Unary::rsqrt || op == Unary::tanh ||
+         op == Unary::sigmoid;
+}
+constexpr bool derivative_reads_x(Unary op) { return op == Unary::rsqrt || (op != Unary::affine && !derivative_reads_y(op)); }
+
 template <class Fn>
 void with_formula(Binary op, Fn&& fn) {
   switch (op) {

@@ -5,6 +5,7 @@
 
 #include "tensor/device.h"
 #include "tensor/error.h"
+#include "tensor/shape.h"
 
 namespace heed {
 
@@ -31,6 +32,18 @@ void* allocate_host(Device& device, size_t bytes) {
 }
 
 void release_host(void* block) { free(block); }
+
+void require_host_memory(const char* op, size_t bytes, const Shape& shape) {
+  void* block = bytes <= physical_memory() ? malloc(bytes) : nullptr;  // no page is touched
+  if (!block && bytes > 0) throw DeviceError(text(op, ": out of memory: ", bytes, " bytes for shape ", shape));
+  free(block);
+}
+
+std::vector<double> host_numbers(const char* op, const Shape& shape) {
+  const size_t count = static_cast<size_t>(checked_numel(op, shape));
+  require_host_memory(op, count * sizeof(double), shape);
+  return std::vector<double>(count);
+}
 
 #ifndef __has_feature  // clang's way to ask; gcc defines __SANITIZE_ADDRESS__
 #define __has_feature(x) 0

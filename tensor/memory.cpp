@@ -1,6 +1,7 @@
 #include "tensor/memory.h"
 
 #include <bit>
+#include <new>
 
 #include "tensor/device.h"
 
@@ -47,19 +48,23 @@ void* Memory::take(size_t bytes) {
   }
 }
 
-void Memory::give(void* block, size_t bytes) {
+void Memory::give(void* block, size_t bytes) noexcept {
   if (!block) return;
   const size_t size = keeps_ ? size_class(bytes) : bytes;
   {
     const std::lock_guard lock(mutex_);
     live_ -= size;
-    if (keeps_) {
-      free_[size].push_back(block);
-      kept_ += size;
-      return;
-    }
+    try {
+      if (keeps_) {
+        free_[size].push_back(block);
+        kept_ += size;
+        return;
+      }
+    } catch (const std::bad_alloc&) {}  // no room in the list: the system takes it
   }
-  device_.release(block, size);
+  try {
+    device_.release(block, size);
+  } catch (...) {}  // a device that failed says so at its next call
 }
 
 void Memory::trim() {

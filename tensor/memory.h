@@ -1,7 +1,8 @@
 // Memory of one device: live and peak bytes, and freed blocks kept for reuse.
 //
-// The operating system hands out zeroed pages at a fault each; for temporaries of megabytes that costs more than the work on
-// them. So freed blocks are kept in lists by size class (powers of two in quarters: at most 25% unused) and handed out again.
+// The operating system hands out zeroed pages at a fault each; for temporaries of megabytes that costs more than the
+// work on them. So freed blocks are kept in lists by size class (powers of two in quarters: at most 25% unused) and
+// handed out again.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,9 +18,9 @@ class Memory {
  public:
   Memory(Device& device, bool keeps_freed_blocks) : device_(device), keeps_(keeps_freed_blocks) {}
 
-  void* take(size_t bytes);            // contents undefined; null for 0 bytes
-  void give(void* block, size_t bytes);  // `bytes` as in take
-  void trim();                         // hands the kept blocks back to the system
+  void* take(size_t bytes);                       // contents undefined; null for 0 bytes
+  void give(void* block, size_t bytes) noexcept;  // `bytes` as in take; called by destructors
+  void trim();                                    // hands the kept blocks back to the system
 
   size_t live() const { return live_; }  // bytes in use by tensors
   size_t peak() const { return peak_; }

@@ -140,7 +140,7 @@ Tensor fold(const Tensor& columns, const Shape& x_shape, const ConvOptions& opti
 struct AttentionSettings {
   double scale = 0;       // 0: 1 / sqrt(D)
   bool causal = false;
-  int64_t window = 0;
+  int64_t window = 0;     // see AttentionMask; 0: none
   Tensor lengths{};       // i32 (B,) or undefined
   Tensor keep{};          // broadcasts to (B, H, T, S) from (T, S) or (B, H, T, S); hidden where 0
   Dropout dropout{};

@@ -40,7 +40,7 @@ Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
   const Tensor a = checks::floats("where", x), b = checks::floats("where", y);
   checks::same_kind("where", a, b);
   if (!condition.defined()) throw UsageError("where: the condition is undefined");
-  if (&condition.device() != &a.device()) throw DeviceError("where: the condition is on another device than the values");
+  checks::same_device("where", a, condition, "the condition", 2);
   const Shape shape = broadcast_shapes("where", condition.shape(), broadcast_shapes("where", a.shape(), b.shape()));
   Tensor out(shape, a.dtype(), a.device());
   a.device().where(out.view(), condition.expand(shape).view(), a.expand(shape).view(), b.expand(shape).view());
@@ -59,7 +59,10 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
 
 Tensor unary(Unary op, const Tensor& x, double p, double q) { return named_unary("unary", op, x, p, q); }
 
-Tensor unary_grad(Unary op, const Tensor& dy, const Tensor& x, const Tensor& y, double p, double q) {
+Tensor unary_grad(Unary op, const Tensor& dy_in, const Tensor& x, const Tensor& y, double p, double q) {
+  const Tensor dy = checks::floats("unary_grad", dy_in);
+  if (x.defined() || derivative_reads_x(op)) checks::matches("unary_grad", "x", x, dy.shape(), dy);
+  if (y.defined() || derivative_reads_y(op)) checks::matches("unary_grad", "y", y, dy.shape(), dy);
   Tensor dx(dy.shape(), dy.dtype(), dy.device());
   dy.device().unary_grad(op, dx.view(), dy.view(), x.view(), y.view(), p, q);
   return dx;

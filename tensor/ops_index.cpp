@@ -1,5 +1,8 @@
 // Joining, cutting and choosing by index.
+#include <algorithm>
+
 #include "tensor/checks.h"
+#include "tensor/host_memory.h"
 
 namespace heed {
 
@@ -44,7 +47,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   std::vector<Tensor> parts;
   const int64_t whole = x.size(axis);
   for (int64_t size : sizes) {
-    if (size < 0 || at + size > whole) break;
+    if (size < 0 || size > whole - at) break;
     parts.push_back(x.slice(axis, at, at + size));
     at += size;
   }
@@ -56,6 +59,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int axis) {
   const int64_t whole = x.size(axis);
+  require_host_memory("chunk", static_cast<size_t>(std::max<int64_t>(chunks, 0)) * sizeof(Tensor), x.shape());
   if (chunks < 1 || whole % chunks != 0) {
     throw ShapeError(text("chunk: axis ", axis, " of ", operand(0, "x", x.shape()), " does not divide into ", chunks, " equal parts"));
   }
@@ -161,31 +165,36 @@ Tensor index_add(const Tensor& input, int axis, const Tensor& index, const Tenso
 
 Tensor one_hot(const Tensor& index, int64_t classes, DType dtype) {
   if (index.dtype() != DType::i32) throw DTypeError(text("one_hot: the index is ", name_of(index.dtype()), ", it must be i32"));
-  if (classes < 1) throw ShapeError(text("one_hot: needs at least one class, asked for ", classes));
+  if (classes < 1 || classes > INT32_MAX) throw ShapeError(text("one_hot: asked for ", classes, " classes; there are 1 to ", INT32_MAX));
   checks::index_values("one_hot", index, classes, "index");
-  const Tensor numbers = arange(classes, DType::f64).to(index.device());
-  return eq(index.to(DType::f64).unsqueeze(-1), numbers).to(dtype);
+  const int64_t n = index.numel();
+  Shape shape = index.shape();
+  shape.push_back(classes);
+  Tensor rows({n, classes}, computes(dtype) ? dtype : DType::f32, index.device()), one({}, rows.dtype(), rows.device());
+  rows.fill_(0), one.fill_(1);
+  rows.device().scatter_add(rows.view(), one.expand({n, 1}).view(), index.reshape({n, 1}).view(), 1);
+  return rows.reshape(shape).to(dtype);
 }
 
 namespace {
 
 // 1 where column - row <= diagonal in the last two axes.
-Tensor lower_triangle(const char* op, const Tensor& x, int64_t diagonal) {
+Tensor lower_triangle(const char* op, const Tensor& x, double diagonal) {
   if (x.rank() < 2) throw ShapeError(text(op, ": ", operand(0, "x", x.shape()), " must have at least two axes"));
   const Tensor rows = arange(x.size(-2), DType::f64).unsqueeze(1), columns = arange(x.size(-1), DType::f64);
-  return le(columns, affine(rows, 1, static_cast<double>(diagonal))).to(x.device());
+  return le(columns, affine(rows, 1, diagonal)).to(x.device());
 }
 
 }  // namespace
 
 Tensor tril(const Tensor& x, int64_t diagonal) {
   const Tensor zero = zeros({}, x.dtype()).to(x.device());
-  return where(lower_triangle("tril", x, diagonal), x, zero);
+  return where(lower_triangle("tril", x, static_cast<double>(diagonal)), x, zero);
 }
 
 Tensor triu(const Tensor& x, int64_t diagonal) {
   const Tensor zero = zeros({}, x.dtype()).to(x.device());
-  return where(lower_triangle("triu", x, diagonal - 1), zero, x);
+  return where(lower_triangle("triu", x, static_cast<double>(diagonal) - 1), zero, x);
 }
 
 }  // namespace heed

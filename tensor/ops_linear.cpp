@@ -62,7 +62,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   }
   Tensor y = matmul(x, w.transpose(0, 1));
   if (bias.defined()) {
-    checks::same_kind("linear", x, bias);
+    checks::same_kind("linear", x, bias, "bias", 2);
     y.device().binary(Binary::add, y.view(), y.view(), bias.expand(y.shape()).view());
   }
   return y;
@@ -77,19 +77,22 @@ int64_t output_size(int64_t size, int64_t kernel, int64_t stride, int64_t pad, i
   return reach < 0 ? -1 : reach / stride + 1;
 }
 
+// ShapeError also if the columns are too many to be counted.
 Shape columns_shape(const Shape& x, const ConvOptions& o) {
   const int64_t oh = output_size(x[2], o.kernel_h, o.stride_h, o.pad_h, o.dilation_h);
   const int64_t ow = output_size(x[3], o.kernel_w, o.stride_w, o.pad_w, o.dilation_w);
   if (oh < 0 || ow < 0) {
     throw ShapeError(text("unfold: a kernel of ", o.kernel_h, " x ", o.kernel_w, " does not fit into ", operand(0, "x", x)));
   }
-  return {x[0], x[1] * o.kernel_h * o.kernel_w, oh * ow};
+  return {x[0], checked_numel("unfold", {x[1], o.kernel_h, o.kernel_w}), checked_numel("unfold", {oh, ow})};
 }
 
 void check_conv(const char* op, const Shape& x, const ConvOptions& o) {
   if (x.rank() != 4) throw ShapeError(text(op, ": ", operand(0, "x", x), " must be (batch, channels, height, width)"));
   const bool positive = o.kernel_h > 0 && o.kernel_w > 0 && o.stride_h > 0 && o.stride_w > 0 && o.dilation_h > 0 && o.dilation_w > 0;
   if (!positive || o.pad_h < 0 || o.pad_w < 0) throw ShapeError(text(op, ": kernel, stride and dilation must be positive, padding not negative"));
+  const int64_t largest = std::max({o.kernel_h, o.kernel_w, o.stride_h, o.stride_w, o.dilation_h, o.dilation_w, o.pad_h, o.pad_w});
+  if (largest > INT32_MAX) throw ShapeError(text(op, ": a kernel, stride, dilation or padding of ", largest, " is beyond ", INT32_MAX));
 }
 
 }  // namespace
@@ -129,6 +132,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, ConvOpt
   Tensor y = matmul(w, grouped).reshape({batch, out, oh, ow});
   if (bias.defined()) {
     if (!(bias.shape() == Shape{out})) throw ShapeError(text("conv2d: ", operand(2, "bias", bias.shape()), " should be (", out, ",)"));
+    checks::same_kind("conv2d", y, bias, "bias", 2);
     y.device().binary(Binary::add, y.view(), y.view(), bias.reshape({out, 1, 1}).expand(y.shape()).view());
   }
   return y;
@@ -138,32 +142,48 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, ConvOpt
 
 namespace {
 
-AttentionOptions resolve(const AttentionSettings& s, const Tensor& q, const Tensor& k, Tensor& keep) {
+// What the kernel is told, all of it checked, and the tensors behind it.
+struct ResolvedAttention {
   AttentionOptions options;
-  if (!(s.dropout.p >= 0 && s.dropout.p <= 1)) throw NumericError(text("attention: dropout p is ", s.dropout.p, ", it must be between 0 and 1"));
-  const int64_t width = std::max<int64_t>(1, q.shape()[3]);
-  options.scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(width));
-  options.dropout = s.dropout;
-  options.mask.causal = s.causal;
-  options.mask.window = s.window;
+  Tensor lengths, keep;
+};
+
+ResolvedAttention resolve(const char* op, const AttentionSettings& s, const Tensor& q, const Tensor& k, const Tensor& v) {
+  checks::same_kind(op, q, k, "k");
+  checks::same_kind(op, q, v, "v", 2);
+  const bool ranks = q.rank() == 4 && k.rank() == 4 && v.rank() == 4;
+  if (!ranks || q.size(0) != k.size(0) || q.size(1) != k.size(1) || q.size(3) != k.size(3) || k.size(0) != v.size(0) ||
+      k.size(1) != v.size(1) || k.size(2) != v.size(2)) {
+    throw ShapeError(text(op, ": ", operand(0, "q", q.shape()), ", ", operand(1, "k", k.shape()), ", ", operand(2, "v", v.shape()),
+                          " must be (B, H, T, D), (B, H, S, D), (B, H, S, E)"));
+  }
+  if (!std::isfinite(s.scale)) throw NumericError(text(op, ": the scale is ", s.scale, ", it must be finite; 0 stands for 1 / sqrt(D)"));
+  if (s.window < 0) throw ShapeError(text(op, ": the window is ", s.window, ", it must be positive, or 0 for none"));
+  if (!(s.dropout.p >= 0 && s.dropout.p <= 1)) throw NumericError(text(op, ": dropout p is ", s.dropout.p, ", it must be between 0 and 1"));
   const Shape scores = {q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[2]};
+  ResolvedAttention r;
+  r.options.scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, q.shape()[3])));
+  r.options.dropout = s.dropout;
+  r.options.mask.causal = s.causal;
+  r.options.mask.window = std::min(s.window, scores[2] + scores[3]);  // no two are further apart
   if (s.lengths.defined()) {
-    checks::is_index("attention", s.lengths, q);
-    if (!(s.lengths.shape() == Shape{scores[0]}) || !s.lengths.contiguous()) {
-      throw ShapeError(text("attention: lengths ", s.lengths.shape(), " must be (", scores[0], ",), one for each sample"));
+    checks::is_index(op, s.lengths, q, "tensor of lengths");
+    if (!(s.lengths.shape() == Shape{scores[0]})) {
+      throw ShapeError(text(op, ": lengths ", s.lengths.shape(), " must be (", scores[0], ",), one for each sample"));
     }
-    checks::index_values("attention", s.lengths, scores[3] + 1, "length");
-    options.mask.lengths = s.lengths.view();
+    checks::index_values(op, s.lengths, scores[3] + 1, "length");
+    r.lengths = s.lengths.to_contiguous();
+    r.options.mask.lengths = r.lengths.view();
   }
   if (s.keep.defined()) {
-    const bool fits = (s.keep.rank() == 2 || s.keep.rank() == 4) && broadcastable_to(s.keep.shape(), scores);
-    if (!fits) {
-      throw ShapeError(text("attention: the mask ", s.keep.shape(), " must be (T, S) or broadcast from four axes to (B, H, T, S) = ", scores));
+    if ((s.keep.rank() != 2 && s.keep.rank() != 4) || !broadcastable_to(s.keep.shape(), scores)) {
+      throw ShapeError(text(op, ": the mask ", s.keep.shape(), " must be (T, S) or broadcast from four axes to (B, H, T, S) = ", scores));
     }
-    keep = s.keep.to(q.dtype()).expand(scores);
-    options.mask.keep = keep.view();
+    checks::same_device(op, q, s.keep, "the mask", 3);
+    r.keep = s.keep.to(q.dtype()).expand(scores);
+    r.options.mask.keep = r.keep.view();
   }
-  return options;
+  return r;
 }
 
 Tensor unit_last(const Tensor& x) { return x.size(-1) <= 1 || x.strides().back() == 1 ? x : x.contiguous_copy(); }
@@ -171,37 +191,33 @@ Tensor unit_last(const Tensor& x) { return x.size(-1) <= 1 || x.strides().back()
 }  // namespace
 
 AttentionResult attention(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionSettings& settings) {
-  const Tensor q = unit_last(checks::floats("attention", query)), k = unit_last(checks::floats("attention", key)),
-               v = unit_last(checks::floats("attention", value));
-  checks::same_kind("attention", q, k);
-  checks::same_kind("attention", q, v);
-  const bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q.size(0) == k.size(0) && q.size(1) == k.size(1) &&
-                    q.size(3) == k.size(3) && k.size(0) == v.size(0) && k.size(1) == v.size(1) && k.size(2) == v.size(2);
-  if (!fits) {
-    throw ShapeError(text("attention: ", operand(0, "q", q.shape()), ", ", operand(1, "k", k.shape()), ", ", operand(2, "v", v.shape()),
-                          " must be (B, H, T, D), (B, H, S, D), (B, H, S, E)"));
-  }
-  Tensor keep;
-  const AttentionOptions options = resolve(settings, q, k, keep);
+  Tensor q = checks::floats("attention", query), k = checks::floats("attention", key), v = checks::floats("attention", value);
+  const ResolvedAttention r = resolve("attention", settings, q, k, v);
+  q = unit_last(q), k = unit_last(k), v = unit_last(v);
   // The output is (B, H, T, E) over memory laid out as (B, T, H, E), so that joining the heads is a view.
   Tensor o = Tensor({q.size(0), q.size(2), q.size(1), v.size(3)}, q.dtype(), q.device()).transpose(1, 2);
   Tensor lse({q.size(0), q.size(1), q.size(2)}, q.dtype(), q.device());
-  q.device().attention(o.view(), lse.view(), q.view(), k.view(), v.view(), options);
+  q.device().attention(o.view(), lse.view(), q.view(), k.view(), v.view(), r.options);
   return {o, lse};
 }
 
 AttentionGrad attention_grad(const Tensor& dout, const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, const AttentionResult& result,
                              const AttentionSettings& settings) {
-  const Tensor q = unit_last(checks::floats("attention", q_in)), k = unit_last(checks::floats("attention", k_in)),
-               v = unit_last(checks::floats("attention", v_in)), dy = unit_last(dout);
-  Tensor keep;
-  const AttentionOptions options = resolve(settings, q, k, keep);
+  const char* op = "attention_grad";
+  Tensor q = checks::floats(op, q_in), k = checks::floats(op, k_in), v = checks::floats(op, v_in);
+  const ResolvedAttention r = resolve(op, settings, q, k, v);
+  const Shape out = {q.size(0), q.size(1), q.size(2), v.size(3)};
+  checks::matches(op, "dout", dout, out, q);
+  checks::matches(op, "the result's o", result.o, out, q);
+  checks::matches(op, "the result's lse", result.lse, {q.size(0), q.size(1), q.size(2)}, q);
+  q = unit_last(q), k = unit_last(k), v = unit_last(v);
+  const Tensor dy = unit_last(dout), o = unit_last(result.o), lse = result.lse.to_contiguous();
   const auto like = [](const Tensor& x) {  // x's shape over memory laid out as (B, T, H, D)
     return Tensor({x.size(0), x.size(2), x.size(1), x.size(3)}, x.dtype(), x.device()).transpose(1, 2);
   };
   AttentionGrad grad{like(q), like(k), like(v)};
-  q.device().attention_grad(grad.dq.view(), grad.dk.view(), grad.dv.view(), dy.view(), q.view(), k.view(), v.view(), result.o.view(),
-                            result.lse.view(), options);
+  q.device().attention_grad(grad.dq.view(), grad.dk.view(), grad.dv.view(), dy.view(), q.view(), k.view(), v.view(), o.view(),
+                            lse.view(), r.options);
   return grad;
 }
 

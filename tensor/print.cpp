@@ -129,6 +129,7 @@ void write(std::string& out, const Tensor& x, bool shorten, const Format& format
 
 std::string Tensor::to_string(int precision) const {
   if (!defined()) return "(undefined tensor)";
+  precision = std::clamp(precision, 0, 100);
   const bool shorten = numel() > kThreshold;
   std::vector<double> values;
   collect(*this, shorten, values);

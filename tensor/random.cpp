@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "tensor/error.h"
+
 namespace heed {
 
 uint32_t Random::bits() {
@@ -24,6 +26,7 @@ double Random::normal() {
 }
 
 uint64_t Random::below(uint64_t n) {
+  if (n == 0) throw UsageError("Random::below: there is no number below 0");
   // Numbers in the incomplete last stretch of length n are drawn again, so that none is favoured.
   const uint64_t limit = UINT64_MAX - UINT64_MAX % n;
   for (;;) {

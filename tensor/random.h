@@ -38,7 +38,7 @@ HEED_BOTH inline uint64_t mix_key(uint64_t a, uint64_t b) {
 }
 
 // Dropout decides by coordinates, not by memory offset: the element at (sample, lead, row, column) is kept or not whatever
-// the padding, the tile or the rank that computes it. For a tensor (B, ..., R, C): sample is first_sample + b, column and row
+// the padding or the tile that computes it. For a tensor (B, ..., R, C): sample is first_sample + b, column and row
 // are the last two indices, lead is the flat index of the axes between. Axes that are absent count as 0: axis 0 is the
 // sample first of all, so (B, C) has no row and (B,) no column.
 struct Dropout {
@@ -66,7 +66,7 @@ class Random {
   double uniform();                      // [0, 1), 53 bits
   double uniform(double low, double high);
   double normal();                       // mean 0, variance 1 (Box-Muller)
-  uint64_t below(uint64_t n);            // uniform in [0, n), without bias; n > 0
+  uint64_t below(uint64_t n);            // uniform in [0, n), without bias; UsageError for n = 0
 
   template <class Vector>
   void shuffle(Vector& v) {  // Fisher-Yates

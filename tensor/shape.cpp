@@ -56,9 +56,19 @@ bool is_contiguous(const Shape& shape, const Strides& strides) {
   return true;
 }
 
+bool has_repeats(const Shape& shape, const Strides& strides) {
+  bool repeats = false, empty = false;
+  for (int i = 0; i < shape.rank(); i++) {
+    repeats |= strides[i] == 0 && shape[i] > 1;
+    empty |= shape[i] == 0;
+  }
+  return repeats && !empty;
+}
+
 int normalize_axis(const char* op, int axis, int rank) {
   if (axis < -rank || axis >= rank) {
-    throw IndexError(text(op, ": axis ", axis, " is outside a tensor of rank ", rank, "; valid are ", -rank, " to ", rank - 1));
+    throw IndexError(
+        text(op, ": axis ", axis, " is outside a tensor of rank ", rank, "; valid are ", -rank, " to ", rank - 1));
   }
   return axis < 0 ? axis + rank : axis;
 }
@@ -95,13 +105,15 @@ Strides broadcast_strides(const Shape& from, const Strides& strides, const Shape
 
 int64_t checked_numel(const char* op, const Shape& shape) {
   int64_t n = 1;
+  bool empty = false;
   for (int64_t size : shape) {
     if (size < 0) throw ShapeError(text(op, ": a size is negative in shape ", shape));
-    if (__builtin_mul_overflow(n, size, &n) || n > (int64_t{1} << 56)) {
+    empty |= size == 0;
+    if (size > 0 && (__builtin_mul_overflow(n, size, &n) || n > (int64_t{1} << 56))) {
       throw ShapeError(text(op, ": shape ", shape, " has more than 2^56 elements"));
     }
   }
-  return n;
+  return empty ? 0 : n;
 }
 
 }  // namespace heed

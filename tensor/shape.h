@@ -50,6 +50,8 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape);  // (2, 3), (4,
 
 Strides contiguous_strides(const Shape& shape);  // row-major: the last axis has stride 1
 bool is_contiguous(const Shape& shape, const Strides& strides);
+bool has_repeats(const Shape& shape,
+                 const Strides& strides);  // is an element at several places? so it is in an expanded view
 
 // axis in [-rank, rank) -> [0, rank); IndexError otherwise, naming `op`.
 int normalize_axis(const char* op, int axis, int rank);
@@ -60,7 +62,8 @@ bool broadcastable_to(const Shape& from, const Shape& to);
 // Strides with which a tensor of shape `from` reads as one of shape `to` (0 along repeated axes).
 Strides broadcast_strides(const Shape& from, const Strides& strides, const Shape& to);
 
-// The product, checked: ShapeError on a negative size or more than 2^56 elements (so that bytes are countable too).
+// The product, checked: ShapeError on a negative size or more than 2^56 elements (so that bytes are countable too, and
+// strides where a size is 0).
 int64_t checked_numel(const char* op, const Shape& shape);
 
 }  // namespace heed

@@ -1,6 +1,7 @@
 #include "tensor/tensor.h"
 
-#include <cstring>
+#include "tensor/checks.h"
+#include "tensor/host_memory.h"
 
 namespace heed {
 
@@ -53,27 +54,31 @@ double Tensor::item() const {
   return to_vector<double>()[0];
 }
 
-double Tensor::at(std::initializer_list<int64_t> index) const {
-  Tensor x = *this;
+Tensor Tensor::element(const char* op, std::initializer_list<int64_t> index) const {
   if (static_cast<int>(index.size()) != rank()) {
-    throw IndexError(text("at: ", index.size(), " indices for a tensor of shape ", shape_));
+    throw IndexError(text(op, ": ", index.size(), " indices for a tensor of shape ", shape_));
   }
-  for (int64_t i : index) x = x.select(0, i);
-  return x.item();
+  int64_t offset = offset_;
+  int axis = 0;
+  for (int64_t i : index) {
+    const int64_t n = shape_[axis], from_start = i < 0 ? i + n : i;
+    if (from_start < 0 || from_start >= n) throw IndexError(text(op, ": index ", i, " is outside axis ", axis, " of ", operand(0, "x", shape_)));
+    offset += from_start * strides_[axis++];
+  }
+  return with({}, {}, offset);
 }
 
+double Tensor::at(std::initializer_list<int64_t> index) const { return element("at", index).item(); }
+
 void Tensor::set(std::initializer_list<int64_t> index, double value, Site at) {
-  Tensor x = *this;
-  if (static_cast<int>(index.size()) != rank()) {
-    throw IndexError(text("set: ", index.size(), " indices for a tensor of shape ", shape_));
-  }
-  for (int64_t i : index) x = x.select(0, i);
-  x.fill_(value, at);
+  checks::writable("set", *this);
+  element("set", index).fill_(value, at);
 }
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
   if (!defined()) throw UsageError("to_vector: the tensor is undefined");
+  require_host_memory("to_vector", static_cast<size_t>(numel()) * sizeof(T), shape_);
   std::vector<T> out;
   out.reserve(static_cast<size_t>(numel()));
   if (device().on_host()) {
@@ -150,6 +155,7 @@ Tensor Tensor::to(Device& target) const {
     device().synchronize();
     target.upload(y.view().data, x.view().data, bytes);
   } else {
+    require_host_memory("to", bytes, shape_);
     std::vector<std::byte> host(bytes);
     device().download(host.data(), x.view().data, bytes);
     target.upload(y.view().data, host.data(), bytes);
@@ -160,12 +166,17 @@ Tensor Tensor::to(Device& target) const {
 // ---- writes in place
 
 Tensor& Tensor::fill_(double value, Site at) {
-  device().fill(view(), value);
+  View once = view();  // of an expanded view each element, as the devices want it
+  for (int i = 0; i < rank(); i++) {
+    if (once.strides[i] == 0 && once.shape[i] > 1) once.shape[i] = 1;
+  }
+  device().fill(once, value);
   wrote("fill_", at);
   return *this;
 }
 
 Tensor& Tensor::copy_(const Tensor& from, Site at) {
+  checks::writable("copy_", *this);
   const Tensor x = from.to(device()).expand(shape_);
   device().copy(view(), x.shares_storage_with(*this) ? x.contiguous_copy().view() : x.view());
   wrote("copy_", at);
@@ -180,6 +191,8 @@ Tensor in_place_operand(const char* op, const Tensor& target, const Tensor& b) {
   if (!computes(target.dtype()) || b.dtype() != target.dtype()) {
     throw DTypeError(text(op, ": dtypes ", name_of(target.dtype()), " and ", name_of(b.dtype()), " must be the same float type"));
   }
+  checks::same_device(op, target, b);
+  checks::writable(op, target);
   if (!broadcastable_to(b.shape(), target.shape())) {
     throw ShapeError(text(op, ": an operand of shape ", b.shape(), " does not broadcast to the target ", target.shape()));
   }
@@ -203,6 +216,7 @@ Tensor& Tensor::mul_(const Tensor& b, Site at) {
 
 Tensor& Tensor::affine_(double factor, double term, Site at) {
   if (!computes(dtype_)) throw DTypeError(text("affine_: the tensor is ", name_of(dtype_), "; f32 and f64 compute"));
+  checks::writable("affine_", *this);
   device().unary(Unary::affine, view(), view(), factor, term);
   wrote("affine_", at);
   return *this;

@@ -56,12 +56,13 @@ class Tensor {
   DType dtype() const { return dtype_; }
   Device& device() const { return storage().device; }
   bool contiguous() const { return is_contiguous(shape_, strides_); }
+  bool repeats() const { return has_repeats(shape_, strides_); }
 
   // ---- elements on the host (they are fetched from a device that is not)
   double item() const;                                      // the only element; ShapeError if there are more
   double at(std::initializer_list<int64_t> index) const;    // slow; for tests and printing
   template <class T> std::vector<T> to_vector() const;      // row-major, converted to T
-  std::string to_string(int precision = 4) const;           // like NumPy prints
+  std::string to_string(int precision = 4) const;           // like NumPy prints; precision: 0 to 100
 
   // ---- views: no element is copied
   Tensor reshape(const Shape& shape) const;  // one size may be -1; copies if the strides do not allow a view
@@ -80,7 +81,7 @@ class Tensor {
   Tensor to(DType dtype) const;    // itself if it has the dtype
   Tensor to(Device& device) const;
 
-  // ---- writes in place; they bump the storage's version
+  // ---- writes in place; they bump the storage's version. All but fill_ refuse an expanded view, whose elements are not apart.
   Tensor& fill_(double value, Site at = Site::here());
   Tensor& copy_(const Tensor& from, Site at = Site::here());  // broadcasts, converts the dtype
   Tensor& add_(const Tensor& b, Site at = Site::here());
@@ -102,6 +103,7 @@ class Tensor {
  private:
   void* data_pointer() const { return storage_ ? static_cast<char*>(storage_->data) + offset_ * static_cast<int64_t>(size_of(dtype_)) : nullptr; }
   Tensor with(const Shape& shape, const Strides& strides, int64_t offset) const;
+  Tensor element(const char* op, std::initializer_list<int64_t> index) const;  // a view of rank 0
   Storage& storage() const;  // UsageError if undefined
 
   std::shared_ptr<Storage> storage_;

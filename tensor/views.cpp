@@ -31,18 +31,18 @@ bool view_strides(const Shape& shape, const Strides& strides, const Shape& targe
 }
 
 Shape resolve_shape(const Shape& from, const Shape& target) {
-  Shape shape = target;
+  Shape shape = target, others;
   int unknown = -1;
-  int64_t known = 1;
   for (int i = 0; i < shape.rank(); i++) {
     if (shape[i] != -1) {
-      known *= shape[i];
+      others.push_back(shape[i]);
     } else if (unknown == -1) {
       unknown = i;
     } else {
       throw ShapeError(text("reshape: only one size may be -1, asked for ", target));
     }
   }
+  const int64_t known = checked_numel("reshape", others);
   if (unknown >= 0 && known > 0 && from.numel() % known == 0) shape[unknown] = from.numel() / known;
   if (unknown >= 0 && shape[unknown] == -1) {
     throw ShapeError(text("reshape: ", operand(0, "x", from), " has ", from.numel(), " elements, which no size in place of the -1 in ",
@@ -118,8 +118,8 @@ Tensor Tensor::slice(int axis, int64_t start, int64_t end, int64_t step) const {
                           operand(0, "x", shape_)));
   }
   Tensor y = *this;
-  y.shape_[a] = (to - from + step - 1) / step;
-  y.strides_[a] = strides_[a] * step;
+  y.shape_[a] = to == from ? 0 : (to - from - 1) / step + 1;
+  y.strides_[a] = strides_[a] * (y.shape_[a] > 1 ? step : 1);  // the product with a step beyond the end might overflow
   y.offset_ += from * strides_[a];
   return y;
 }
@@ -141,6 +141,7 @@ Tensor Tensor::expand(const Shape& shape) const {
     throw ShapeError(text("expand: ", operand(0, "x", shape_), " does not broadcast to ", shape,
                           "; counted from the last axis, sizes must be equal or 1"));
   }
+  checked_numel("expand", shape);
   return with(shape, broadcast_strides(shape_, strides_, shape), offset_);
 }
 

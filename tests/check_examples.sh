@@ -1,6 +1,5 @@
 #!/bin/sh
-# check_examples.sh PROGRAM...: every example prints what the comment at its top shows, line by line. Programs whose comment says that it is
-# one run's output (accuracies, times) are only run by `make examples`.
+# check_examples.sh PROGRAM...: every example prints what the comment at its top shows, line by line.
 status=0
 for program in "$@"; do
   source=examples/$(basename "$program").cpp

@@ -265,6 +265,14 @@ TEST_CASE("mask: wrong shapes and values are refused, with both shapes and the p
   CHECK_THROWS_AS(Mask::padding(indices({1, 2}, {2, 1})), ShapeError);
   CHECK_THROWS_AS(Mask::window(0), UsageError);
   CHECK_THROWS_AS(problem.run(true, {}, 1.5), UsageError);
+  CHECK_THROWS_AS(Mask::causal().settings(-1, -1, -1, -1), ShapeError);
+  CHECK_THROWS_AS(Mask::causal().dense(-1, 1, -3, 3), ShapeError);
+  const Variable q(zeros({1, 1, 2, 2}));
+  for (Variable (*const attend)(const Variable&) :
+       {+[](const Variable& x) { return scaled_dot_product_attention(x, x, x, {}, {.scale = kNaN}).output; },
+        +[](const Variable& x) { return fused_scaled_dot_product_attention(x, x, x, {}, {.scale = kNaN}); }}) {
+    CHECK_THROWS_AS(attend(q), NumericError);
+  }
 }
 
 TEST_CASE("attention: a row with every key hidden gives 0 and finite gradients, and leaves the others alone") {
@@ -357,6 +365,9 @@ TEST_CASE("attention: the articles' shapes and defaults, and what they refuse") 
   CHECK_THROWS_AS(MultiheadAttention(16, 3, 0, random), UsageError);
   CHECK_THROWS_AS(MultiHeadAttention(2, 8, 0, random), UsageError);
   CHECK_THROWS_AS(MultiheadAttention(8, 2, 64, random), UsageError);  // the other class's arguments
+  for (const int64_t heads : {0, -2, 3}) CHECK_THROWS_AS(split_heads(Variable(ones({1, 2, 4})), heads), ShapeError);
+  CHECK_THROWS_AS(split_heads(Variable(ones({2, 4})), 2), ShapeError);
+  CHECK_THROWS_AS(join_heads(Variable(ones({1, 2, 4}))), ShapeError);
   MultiHeadAttention unkept(2, 8, 4, random);
   CHECK_THROWS_AS(unkept.weights(), UsageError);
 }

@@ -3,6 +3,8 @@
 #include <pthread.h>
 
 #include <cmath>
+#include <functional>
+#include <stdexcept>
 #include <thread>
 
 #include "autograd/backprop.h"
@@ -267,6 +269,38 @@ TEST_CASE("engine: an error on the way leaves the tape usable and names the op's
   CHECK(grad(x) == Values{2, 4});
 }
 
+TEST_CASE("engine: whatever a hook throws, the next pass is as if nothing had been") {
+  const std::vector<std::function<void()>> throws = {[] { throw NumericError("heed"); },
+                                                     [] { throw std::runtime_error("std"); }, [] { throw 5; },
+                                                     [] { throw std::bad_alloc(); }};
+  for (const bool at_leaf : {true, false}) {
+    for (const auto& fail : throws) {
+      Variable x = leaf({1, 2}), h = x * 2;
+      bool failing = true;
+      Variable(at_leaf ? x : h).add_hook([&](const Tensor&) {
+        if (failing) fail();
+        return Tensor();
+      });
+      const Variable y = sum(h);
+      try {
+        y.backward({}, true);
+        CHECK(false);
+      } catch (...) {}
+      failing = false;
+      x.zero_grad();
+      y.backward();
+      CHECK(grad(x) == Values{2, 2});
+    }
+  }
+  Variable x = leaf({1, 2}, "x");
+  CHECK(message_of<UsageError>([&] { x.add_hook({}); }) ==
+        "add_hook: the hook for the variable \"x\" is an empty function");
+  CHECK(contains(message_of<UsageError>([&] { x.node()->add_hook({}); }), "is an empty function"));
+  x.add_hook([](const Tensor& dy) { return dy.to(device("reference")); });
+  CHECK(contains(message_of<DeviceError>([&] { sum(x).backward(); }),
+                 "hook: returned a gradient on reference for one on cpu"));
+}
+
 // ---- what was saved
 
 TEST_CASE("engine: overwriting what an op saved is detected, and both places are named") {
@@ -355,9 +389,10 @@ TEST_CASE("engine: no_grad and detach leave no tape") {
   CHECK(list(d.value()) == Values{1, 4});
   sum(x * d).backward();
   CHECK(grad(x) == Values{1, 4});
+  const int line = __LINE__ + 1;
   CHECK(message_of<UsageError>([&] {
           d.backward(values({1, 1}));
-        }) == "backward: the loss (2,) does not depend on any variable that requires a gradient");
+        }) == "backward: the loss (2,) does not depend on any variable that requires a gradient\n  at " + here(line));
 }
 
 TEST_CASE("engine: an op on constants only is a constant") {
@@ -616,8 +651,10 @@ TEST_CASE("engine: a leaf as the loss, scalars, seeds") {
   const Variable w = leaf({1, 2});
   (w * w).backward(values({10, 100}));
   CHECK(grad(w) == Values{20, 400});
+  const int line = __LINE__ + 1;
   CHECK(message_of<ShapeError>([&] { (w * w).backward(); }) ==
-        "backward: the loss (2,) has 2 elements; reduce it to one, or pass dL/dloss");
+        "backward: the loss (2,) has 2 elements; reduce it to one, or pass dL/dloss\n  at " + here(line));
+  CHECK_THROWS_AS((w * w).backward(values({1, 1}).to(device("reference"))), DeviceError);
   CHECK_THROWS_AS((w * w).backward(values({1})), ShapeError);
   CHECK_THROWS_AS((w * w).backward(ones({2}, DType::f32)), DTypeError);
   const Variable one = leaf({4});
@@ -644,6 +681,60 @@ TEST_CASE("engine: what may require a gradient, and what may be set") {
   CHECK_THROWS_AS(c.set_gradient(Gradient(values({7}))), UsageError);
   CHECK_THROWS_AS(c.retain_grad(), UsageError);
   c.zero_grad();
+  CHECK_THROWS_AS(x.set_value({}), UsageError);
+  CHECK_THROWS_AS(x.set_value(values({3, 4}).to(device("reference"))), ShapeError);
+  CHECK_THROWS_AS(Variable().node_handle(), UsageError);
+}
+
+TEST_CASE("engine: set_gradient takes only what backward could have brought") {
+  Variable table = leaf({{1, 2}, {3, 4}, {5, 6}}, "table");
+  const Tensor ids = indices({0, 2}), rows = values({{1, 1}, {2, 2}});
+  const Shape shape = table.shape();
+  const std::vector<std::function<Gradient()>> wrong = {
+      [&] {
+        return Gradient(values({1, 2}));
+      },
+      [&] { return Gradient(ones(shape, DType::f32)); },
+      [&] { return Gradient(ones(shape, DType::f64).to(device("reference"))); },
+      [&] {
+        return Gradient({indices({0, 3}), rows}, shape);
+      },
+      [&] {
+        return Gradient({indices({-1, 0}), rows}, shape);
+      },
+      [&] {
+        return Gradient({indices({0}), rows}, shape);
+      },
+      [&] {
+        return Gradient({values({0, 2}), rows}, shape);
+      },
+      [&] {
+        return Gradient({ids.to(device("reference")), rows}, shape);
+      },
+      [&] {
+        return Gradient({ids, values({{1}, {2}})}, shape);
+      },
+      [&] {
+        return Gradient({ids, rows}, {4, 2});
+      },
+      [&] {
+        return Gradient({ids, rows.to(DType::f32)}, shape);
+      },
+      [&] {
+        return Gradient({ids, Tensor()}, shape);
+      },
+      [&] {
+        return Gradient({ids, tensor(1)}, {});
+      }};
+  for (size_t i = 0; i < wrong.size(); i++) {
+    INFO("gradient ", i);
+    CHECK_THROWS_AS(table.set_gradient(wrong[i]()), Error);
+    CHECK_FALSE(table.grad().defined());
+  }
+  table.set_gradient(Gradient({ids, rows}, shape));
+  CHECK(grad(table) == Values{1, 1, 0, 0, 2, 2});
+  table.set_gradient(Gradient());
+  CHECK_FALSE(table.grad().defined());
 }
 
 TEST_CASE("engine: a constant of another type beside variables") {

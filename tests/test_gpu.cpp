@@ -18,8 +18,8 @@
 #include "train/trainer.h"
 
 using namespace heed;
-using heed::tests::OnDevice;
 using heed::tests::message_of;
+using heed::tests::OnDevice;
 
 namespace {
 
@@ -243,7 +243,19 @@ TEST_CASE("gpu: a wrong index is an error when the host next waits, and the devi
   contains(message_of<IndexError>([&] {
              cross_entropy_rows(rows, indices({1, 3}), {}).loss.to_vector<double>();
            }),
-           "cross_entropy: index 3 is outside [0, 3)");
+           "cross_entropy: target 3 is outside [0, 3)");
+  const Tensor n = zeros({2}, DType::f32), q = zeros({1, 1, 2, 3}, DType::f32);
+  contains(message_of<IndexError>([&] {
+             cross_entropy_grad(n, n, rows, indices({1, 3}), {}).to_vector<double>();
+           }),
+           "cross_entropy: target 3 is outside [0, 3)");
+  for (const int32_t index : {7, -1}) {
+    contains(message_of<IndexError>([&] { one_hot(indices({index}), 3).to_vector<double>(); }),
+             text("index ", index, " is outside [0, 3)"));
+    contains(message_of<IndexError>([&] { attention(q, q, q, {.lengths = indices({index})}).o.to_vector<double>(); }),
+             text("attention: length ", index, " is outside [0, 3)"));
+  }
+  CHECK(one_hot(indices({2, 0}), 3).to_vector<double>() == std::vector<double>{0, 0, 1, 1, 0, 0});
   CHECK(index_select(table, 0, indices({4})).to_vector<double>() == std::vector<double>(3, 0));
 }
 

@@ -1,6 +1,6 @@
-// The kernels of `cpu` and of CUDA against the plain loops of `reference`: every layout of the operands, sizes around the blocks
-// and tiles, in place, and the same bits for one, two and three threads. Products are in test_kernels_matmul.cpp, attention
-// in test_kernels_attention.cpp.
+// The kernels of `cpu` and of CUDA against the plain loops of `reference`: every layout of the operands, sizes around
+// the blocks and tiles, in place, and the same bits for one, two and three threads. Products are in
+// test_kernels_matmul.cpp, attention in test_kernels_attention.cpp.
 #include "tests/compare_devices.h"
 
 using namespace heed;
@@ -399,10 +399,13 @@ TEST_CASE("kernels: cross-entropy with every option") {
           const double smoothing = choice & 2 ? 0.1 : 0;
           Array target = random({N}, DType::i32, Layout::stepped, 0, static_cast<double>(C));
           if (N > 3) target.set(4, -100);  // row 1
+          Array dloss = random({N}, dtype, Layout::stepped);
+          for (int64_t row = 2; row < std::min<int64_t>(N, 4); row++)
+            dloss.set(3 * row + 1, row == 2 ? kInfinity : kNaN);
           const std::vector<Array> arrays = {random(shape, dtype, layout, -9, 9),
                                              target,
                                              random({C}, dtype, Layout::stepped, 0, 2),
-                                             random({N}, dtype, Layout::stepped),
+                                             dloss,
                                              Array({N}, dtype),
                                              Array({N}, dtype),
                                              Array({N}, dtype),

@@ -9,6 +9,7 @@
 #include "nn/feed_forward.h"
 #include "nn/loss.h"
 #include "nn/norm.h"
+#include "nn/pooling.h"
 #include "nn/positions.h"
 #include "nn/sequential.h"
 #include "tests/golden.h"
@@ -242,6 +243,25 @@ TEST_CASE("layers: Embedding reads rows, leaves the padding row alone, and names
   CHECK(contains(what, "test_nn.cpp"));
   CHECK_THROWS_AS(table.forward(indices({-1})), IndexError);
   CHECK_THROWS_AS(Embedding(5, 3, 5, random), UsageError);
+  for (const int64_t padding_idx : {-2, 5}) {
+    CHECK_THROWS_AS(embedding(table.weight, indices({0}), padding_idx), IndexError);
+  }
+}
+
+TEST_CASE("pooling: lengths within the sequence are asked for, and of nothing it gives 0") {
+  const Variable x(tensor({{{1, 5}, {2, 3}}, {{7, 8}, {9, 9}}}), true);
+  CHECK(masked_mean(x, indices({2, 1})).value().to_vector<double>() == std::vector<double>{1.5, 4, 7, 8});
+  CHECK(masked_max(x, indices({2, 0})).value().to_vector<double>() == std::vector<double>{2, 5, 0, 0});
+  for (const auto pool : {masked_mean, masked_max}) {
+    const Variable none(zeros({2, 0, 3}), true);
+    const Variable y = pool(none, indices({0, 0}), Site::here());
+    CHECK(y.value().to_vector<double>() == std::vector<double>(6, 0));
+    sum(y).backward();
+    CHECK(none.grad().shape() == none.shape());
+    for (const Tensor& lengths : {indices({3, 1}), indices({-1, 1}), tensor({1, 1}), indices({1}), Tensor()}) {
+      CHECK(contains(error_of([&] { pool(x, lengths, Site::here()); }), "pooling: "));
+    }
+  }
 }
 
 TEST_CASE("layers: norms of ordinary, constant and zero rows, and of width 1") {
@@ -307,6 +327,9 @@ TEST_CASE("init: bounds, means and variances") {
   check(init::truncated_normal(shape, 0.02, random), 0.7737 * 0.0004, 0.04);
   CHECK(max(abs(init::default_bias(shape, random))).item() <= 1 / std::sqrt(200));
   CHECK_THROWS_AS(init::xavier_uniform({3}, random), ShapeError);
+  CHECK(contains(error_of([&] { init::truncated_normal({int64_t{1} << 50}, 1, random); }),
+                 "truncated_normal: out of memory"));
+  CHECK(contains(error_of([] { sinusoidal_table(int64_t{1} << 46, 8); }), "positions: out of memory"));
   Random first(9), second(9);
   CHECK(difference(Linear(3, 4, first).weight.value(), Linear(3, 4, second).weight.value()) == 0);
 }

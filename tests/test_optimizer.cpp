@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "autograd/ops.h"
@@ -132,6 +133,80 @@ TEST_CASE("an optimizer's state survives save and load bit for bit, and a wrong 
     CHECK(whole.value().to_vector<float>() == parts.value().to_vector<float>());
     CHECK_THROWS_WITH_AS(interrupted->load_state({}), doctest::Contains("missing: w/steps"), FileError);
   }
+}
+
+TEST_CASE("parameters without names, or of one name, are told apart by their place") {
+  Variable a(ones({2}), true), b(ones({3}), true), c(ones({2}), true, "c"), d(ones({4}), true, "c");
+  const auto optimizer = make_optimizer("adam", {a, b, c, d}, 0.1, 0, 0);
+  for (Variable p : {a, b, c, d}) p.set_gradient(Gradient(ones(p.shape())));
+  optimizer->step();
+  std::map<std::string, Tensor> saved;
+  for (const auto& [key, tensor] : optimizer->state()) saved[key] = tensor.contiguous_copy();
+  CHECK(saved.size() == 12);
+  CHECK(saved.at("#1/exp_avg").shape() == Shape{3});
+  CHECK(saved.at("c#3/exp_avg").shape() == Shape{4});
+  const auto fresh = make_optimizer("adam", {a, b, c, d}, 0.1, 0, 0);
+  fresh->load_state(saved);
+  for (const auto& [key, tensor] : fresh->state()) CHECK(tensor.to_vector<double>() == saved.at(key).to_vector<double>());
+}
+
+TEST_CASE("optimizers move a parameter with any strides, and nothing beside it") {
+  const Tensor values = tensor({{1, 2}, {3, 4}, {5, 6}}), gradient = tensor({{1, -1}, {0, 2}, {0, 0}});
+  const auto as_slice = [](const Tensor& x) {
+    const Tensor wide = full({3, 5}, 7);
+    wide.slice(1, 1, 5, 2).copy_(x);
+    return wide;
+  };
+  for (const char* device_name : {"reference", "cpu", "emulated"}) {
+    for (const char* name : {"sgd", "adam", "adamw", "rmsprop"}) {
+      Device& device = heed::device(device_name);
+      const Tensor wide = as_slice(values).to(device), across = values.transpose(0, 1).contiguous_copy().to(device);
+      std::vector<Variable> parameters = {Variable(values.to(device).contiguous_copy(), true), Variable(wide.slice(1, 1, 5, 2), true),
+                                          Variable(across.transpose(0, 1), true)};
+      const auto optimizer = make_optimizer(name, parameters, 0.1, 0.1, 0.9);
+      for (int step = 0; step < 2; step++) {
+        for (Variable& p : parameters) p.set_gradient(Gradient(gradient.to(device)));
+        optimizer->step();
+      }
+      INFO(device_name << " " << name);
+      const std::vector<float> expected = parameters[0].value().to_vector<float>();
+      CHECK(expected[0] < 1);
+      CHECK(parameters[1].value().to_vector<float>() == expected);
+      CHECK(parameters[2].value().to_vector<float>() == expected);
+      CHECK(wide.to_vector<float>() == as_slice(parameters[0].value().to(heed::device("cpu"))).to_vector<float>());
+      CHECK(parameters[1].value().version() > 0);
+    }
+  }
+}
+
+TEST_CASE("optimizers refuse what they cannot move, and settings that only make NaN of it") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  Variable p(ones({2}), true, "p"), expanded(ones({1}).expand({4}), true, "e"), table(ones({3, 2}), true, "table");
+  const std::vector<ParameterGroup> groups = {{{p}, 0}};
+  const std::vector<std::function<void()>> calls = {
+      [&] { SGD({}, 0.1); },
+      [&] { make_optimizer("adam", {}, 0.1, 0, 0); },
+      [&] { SGD({{{Variable()}, 0}}, 0.1); },
+      [&] { Adam({{{expanded}, 0}}, 0.1); },
+      [&] { Adam({{{p * 2}, 0}}, 0.1); },
+      [&] { SGD(groups, nan); },
+      [&] { SGD(groups, -0.1); },
+      [&] { SGD(groups, 0.1).set_lr(infinity); },
+      [&] { SGD({{{p}, -1}}, 0.1); },
+      [&] { SGD(groups, 0.1, {.momentum = nan}); },
+      [&] { Adam(groups, 0.1, {.beta1 = 1}); },
+      [&] { Adam(groups, 0.1, {.beta2 = -0.1}); },
+      [&] { Adam(groups, 0.1, {.eps = nan}); },
+      [&] { RMSprop(groups, 0.1, {.alpha = 2}); },
+      [&] { clip_grad_norm({p}, -1); },
+      [&] { clip_grad_norm({p}, nan); }};
+  for (size_t i = 0; i < calls.size(); i++) {
+    INFO("call " << i);
+    CHECK_THROWS_AS(calls[i](), UsageError);
+  }
+  CHECK_THROWS_WITH_AS(SGD({}, 0.1), "optimizer: there are no parameters; was a module's child() forgotten?", UsageError);
+  p.set_gradient(Gradient(tensor({3, 4})));
+  CHECK(clip_grad_norm({p}, infinity) == 5);
 }
 
 TEST_CASE("schedules are PyTorch's") {

@@ -113,7 +113,7 @@ TEST_CASE("tensor: elements") {
   CHECK(x.at({1, 0}) == 3);
   CHECK(x.at({-1, -1}) == 4);
   CHECK(x.transpose(0, 1).at({1, 0}) == 2);
-  CHECK_THROWS_AS(x.at({2, 0}), IndexError);
+  CHECK(message_of<IndexError>([&] { x.at({0, -3}); }) == "at: index -3 is outside axis 1 of x (2, 2)");
   CHECK_THROWS_AS(x.at({0}), IndexError);
   CHECK(message_of<ShapeError>([&] { x.item(); }) == "item: needs one element, the tensor is (2, 2)");
   CHECK(x.slice(0, 0, 1).slice(1, 1, 2).item() == 2);
@@ -387,8 +387,90 @@ TEST_CASE("tensor: writes in place") {
   CHECK_THROWS_AS(x.add_(tensor({1, 2})), DTypeError);
   CHECK_THROWS_AS(x.add_(f64({1, 2, 3})), ShapeError);
   CHECK_THROWS_AS(x.copy_(f64({1, 2, 3})), ShapeError);
-  CHECK_THROWS_AS(x.set({0, 5}, 1), IndexError);
+  CHECK(message_of<IndexError>([&] { x.set({0, 5}, 1); }) == "set: index 5 is outside axis 1 of x (2, 2)");
   CHECK_THROWS_AS(indices({1}).affine_(1, 1), DTypeError);
+}
+
+TEST_CASE("tensor: writes in place to elements that are one, or from another device, are refused") {
+  const Tensor one = f64({1}), four = ones({4}, DType::f64), elsewhere = four.to(device("reference"));
+  Tensor view = one.expand({4}), x = four.contiguous_copy();
+  const std::vector<std::pair<std::function<void()>, std::string>> calls = {
+      {[&] { view.add_(four); }, "add_"},
+      {[&] { view.mul_(four); }, "mul_"},
+      {[&] { view.copy_(four); }, "copy_"},
+      {[&] { view.affine_(2, 0); }, "affine_"},
+      {[&] { view.set({0}, 2); }, "set"},
+      {[&] { x.add_(elsewhere); }, "add_: devices differ"},
+      {[&] { x.mul_(elsewhere); }, "mul_: devices differ"}};
+  for (const auto& [call, op] : calls) CHECK(message_of<Error>(call).starts_with(op));
+  CHECK(list(one) == Values{1});
+  CHECK(list(x) == list(four));
+  view.fill_(7);  // one value for all
+  CHECK(list(one) == Values{7});
+  zeros({0, 1}, DType::f64).expand({0, 3}).add_(1.0 * zeros({0, 3}, DType::f64));
+  x.slice(0, 0, 1).expand({1, 1}).add_(f64({{1}}));
+  CHECK(list(x) == Values{2, 1, 1, 1});
+}
+
+TEST_CASE("tensor: numbers at the ends of int64 give the right answer or one sentence") {
+  constexpr int64_t most = INT64_MAX, least = INT64_MIN;
+  const Tensor x = arange(3), one = tensor({1}), image = ones({1, 1, 3, 3}), kernel = ones({1, 1, 2, 2}),
+               matrix = f64({{1, 2}, {3, 4}});
+  CHECK(list(x.slice(0, 0, 3, most)) == Values{0});
+  CHECK(x.slice(0, 1, 1, most).shape() == Shape{0});
+  CHECK(list(x.slice(0, 0, 3, most).unsqueeze(0).reshape({1})) == Values{0});
+  CHECK(list(triu(matrix, least)) == list(matrix));
+  CHECK(list(tril(matrix, most)) == list(matrix));
+  CHECK(x.to_string(INT32_MAX) == "[0. 1. 2.]");
+  CHECK(x.to_string(-1) == "[0. 1. 2.]");
+  Random random(1);
+  AttentionSettings wide;
+  wide.window = most;
+  CHECK(list(attention(image, image, image, wide).o) == list(attention(image, image, image, {}).o));
+  const std::vector<std::pair<std::function<void()>, std::string>> calls = {
+      {[&] { one.expand({-5}); }, "expand"},
+      {[&] {
+         one.expand({most, most});
+       },
+       "expand"},
+      {[&] {
+         one.expand({int64_t{1} << 62, 4});
+       },
+       "expand"},
+      {[&] {
+         zeros({0, most, most});
+       },
+       "tensor"},
+      {[&] { x.slice(0, least, 2); }, "slice"},
+      {[&] { x.select(0, least); }, "select"},
+      {[&] { x.at({least}); }, "at"},
+      {[&] {
+         x.reshape({int64_t{1} << 32, int64_t{1} << 32, -1});
+       },
+       "reshape"},
+      {[&] {
+         split(x, {1, most, 2});
+       },
+       "split"},
+      {[&] {
+         chunk(zeros({0, 3}), most);
+       },
+       "chunk"},
+      {[&] { chunk(x, least); }, "chunk"},
+      {[&] { arange(int64_t{1} << 60); }, "arange"},
+      {[&] { arange(int64_t{1} << 50); },
+       "arange: out of memory: 9007199254740992 bytes for shape (1125899906842624,)"},
+      {[&] { randn({int64_t{1} << 50}, random); }, "randn: out of memory"},
+      {[&] { one_hot(indices({0}), int64_t{1} << 50); }, "one_hot"},
+      {[&] { full({}, 1).expand({int64_t{1} << 50}).to_vector<double>(); }, "to_vector: out of memory"},
+      {[&] { unfold(image, {.kernel_h = most, .kernel_w = most}); }, "unfold"},
+      {[&] { unfold(image, {.kernel_h = INT32_MAX, .kernel_w = INT32_MAX, .pad_h = INT32_MAX, .pad_w = INT32_MAX}); },
+       "unfold"},
+      {[&] { conv2d(image, kernel, {}, {.stride_h = most}); }, "conv2d"},
+      {[&] { conv2d(image, kernel, {}, {.pad_w = most}); }, "conv2d"},
+      {[&] { conv2d(image, kernel, {}, {.dilation_h = int64_t{1} << 62}); }, "conv2d"},
+      {[&] { random.below(0); }, "Random::below"}};
+  for (const auto& [call, op] : calls) CHECK(message_of<Error>(call).substr(0, op.size()) == op);
 }
 
 // ---- functions
@@ -636,6 +718,78 @@ TEST_CASE("tensor: one_hot, triangles, where") {
   CHECK_THROWS_AS(where(tensor({1, 0}), f64({1, 2, 3}), f64(1)), ShapeError);
   CHECK_THROWS_AS(clamp(x, 2, 1), NumericError);
   CHECK_THROWS_AS(clamp(x, NAN, 1), NumericError);
+}
+
+TEST_CASE("tensor: an operand of another dtype, device or size is refused by name, by the gradients' functions too") {
+  const Tensor u, x = normal({2, 3}), y = softmax(x), other = normal({3}), half = x.to(DType::f32),
+                  far = x.to(device("reference"));
+  const Tensor row = normal({2, 1}), n = normal({2}), target = indices({0, 2}), w = normal({3}), w32 = w.to(DType::f32);
+  const Tensor q = normal({1, 1, 2, 3}), image = normal({1, 1, 3, 3}), kernel = normal({1, 1, 2, 2});
+  const AttentionResult a = attention(q, q, q, {});
+  const AttentionSettings window = {.window = -1}, keep = {.keep = ones({2, 2}, DType::f64).to(device("reference"))},
+                          scale = {.scale = NAN}, length = {.lengths = indices({3})};
+  const std::vector<std::pair<std::function<void()>, std::string>> calls = {
+      {[&] { unary_grad(Unary::tanh, x, u, other); }, "unary_grad: y is (3,), it must be (2, 3)"},
+      {[&] { unary_grad(Unary::tanh, x, u, u); }, "unary_grad: y is undefined"},
+      {[&] { unary_grad(Unary::sin, x, u, x); }, "unary_grad: x is undefined"},
+      {[&] { unary_grad(Unary::rsqrt, x, u, x); }, "unary_grad: x is undefined"},
+      {[&] { unary_grad(Unary::tanh, u, u, u); }, "unary_grad: an operand is undefined"},
+      {[&] { unary_grad(Unary::tanh, x, u, half); }, "unary_grad: y is f32, it must be f64"},
+      {[&] { unary_grad(Unary::tanh, x, u, far); }, "unary_grad: y is on reference, it must be on cpu"},
+      {[&] { unary_grad(Unary::tanh, target, u, target); }, "unary_grad: an operand is i32"},
+      {[&] { softmax_grad(other, y); }, "softmax_grad: dy is (3,)"},
+      {[&] { softmax_grad(x, u); }, "softmax_grad: an operand is undefined"},
+      {[&] { softmax_grad(half, y); }, "softmax_grad: dy is f32"},
+      {[&] { log_softmax_grad(far, y); }, "log_softmax_grad: dy is on reference"},
+      {[&] { layer_norm_grad(other, x, u, row, row, true, true, true); }, "layer_norm_grad: dy is (3,)"},
+      {[&] { layer_norm_grad(x, x, n, row, row, true, true, true); }, "layer_norm_grad: x (2, 3) needs weight"},
+      {[&] { layer_norm_grad(x, x, w, u, row, true, true, true); }, "layer_norm_grad: mean is undefined"},
+      {[&] { layer_norm_grad(x, x, w, row, n, true, true, true); }, "layer_norm_grad: rstd is (2,), it must be (2, 1)"},
+      {[&] { layer_norm_grad(tensor(1), tensor(1), u, tensor(1), tensor(1), true, false, false); },
+       "layer_norm_grad: x must"},
+      {[&] { rms_norm_grad(other, x, u, row, true, true); }, "rms_norm_grad: dy is (3,)"},
+      {[&] { rms_norm_grad(x, x, w32, row, true, true); },
+       "rms_norm_grad: dtypes differ: a (2, 3) is f64 and weight (3,) is f32"},
+      {[&] { rms_norm_grad(x, x, w, u, true, true); }, "rms_norm_grad: rrms is undefined"},
+      {[&] { cross_entropy_grad(row, n, x, target, {}); }, "cross_entropy_grad: dloss is (2, 1), it must be (2,)"},
+      {[&] { cross_entropy_grad(n, u, x, target, {}); }, "cross_entropy_grad: lse is undefined"},
+      {[&] {
+         cross_entropy_grad(n, n, x, indices({0, 3}), {});
+       },
+       "cross_entropy_grad: target 3 in row 1 is outside"},
+      {[&] { cross_entropy_grad(n, n, x, indices({0}), {}); }, "cross_entropy_grad: logits (2, 3) and target (1,)"},
+      {[&] { cross_entropy_rows(x, n, {}); }, "cross_entropy: the target is f64, it must be i32"},
+      {[&] { cross_entropy_rows(x, target, {.class_weight = w32}); }, "cross_entropy: class_weight is f32"},
+      {[&] { attention_grad(other, q, q, q, a, {}); }, "attention_grad: dout is (3,)"},
+      {[&] {
+         attention_grad(q, q, q, q, {u, a.lse}, {});
+       },
+       "attention_grad: the result's o is undefined"},
+      {[&] {
+         attention_grad(q, q, q, q, {q, n}, {});
+       },
+       "attention_grad: the result's lse is (2,)"},
+      {[&] { attention_grad(q, x, x, x, a, {}); }, "attention_grad: q (2, 3), k (2, 3), v (2, 3) must be"},
+      {[&] { attention_grad(q, q, q, q, a, window); }, "attention_grad: the window is -1"},
+      {[&] { attention(tensor(1), tensor(1), tensor(1), {}); }, "attention: q (), k (), v () must be"},
+      {[&] { attention(q, q, q, window); }, "attention: the window is -1, it must be positive, or 0 for none"},
+      {[&] { attention(q, q, q, scale); }, "attention: the scale is nan"},
+      {[&] { attention(q, q, q, keep); },
+       "attention: devices differ: a (1, 1, 2, 3) is on cpu and the mask (2, 2) is on reference"},
+      {[&] { attention(q, q, q, length); }, "attention: length 3 at position 0 of (1,) is outside [0, 3)"},
+      {[&] { conv2d(image, kernel, tensor({1}), {}); }, "conv2d: dtypes differ"},
+      {[&] { conv2d(image, kernel, f64({1}).to(device("reference")), {}); }, "conv2d: devices differ"},
+      {[&] { layer_norm(x, u, u, NAN); }, "layer_norm: eps is nan"},
+      {[&] { rms_norm(x, u, -1); }, "rms_norm: eps is -1"}};
+  for (const auto& [call, start] : calls) CHECK(message_of<Error>(call).substr(0, start.size()) == start);
+  // Strides of any kind are taken.
+  const Tensor spread = normal({2, 2}).slice(1, 0, 1), spread_n = normal({4}).slice(0, 0, 4, 2);
+  CHECK(list(rms_norm_grad(x, x, w, spread, true, true).dx) ==
+        list(rms_norm_grad(x, x, w, spread.contiguous_copy(), true, true).dx));
+  CHECK(list(cross_entropy_grad(n, spread_n, x, target, {})) ==
+        list(cross_entropy_grad(n, spread_n.contiguous_copy(), x, target, {})));
+  CHECK(list(attention(q, q, q, {.lengths = indices({1, 2}).slice(0, 0, 2, 2)}).o) ==
+        list(attention(q, q, q, {.lengths = indices({1})}).o));
 }
 
 // ---- printing: the expected texts are NumPy's

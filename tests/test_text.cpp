@@ -70,6 +70,7 @@ TEST_CASE("tokenizer: words, marks, apostrophes") {
   CHECK(words_of("don''t 'tis o'er'the") == "don|t|tis|o'er'the|");
   CHECK(words_of("wait... what?!! no;:,") == "wait|.|what|?|!|no|;|:|,|");
   CHECK(words_of(". . !") == ".|.|!|");
+  CHECK(words_of("7/10. 8.5/10, a 1/2-hour 3./4 x/2 5/y") == "7/10|.|8.5/10|,|a|1/2|hour|3|.|4|x|2|5|y|");
   CHECK(words_of("well-made/8 out of 10_x $5") == "well|made|8|out|of|10|x|5|");
 }
 

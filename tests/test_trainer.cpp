@@ -167,9 +167,12 @@ TEST_CASE("early stopping ends a run that does not get better, and the best mode
   trainer.run();
   CHECK(trainer.records().size() < 50);
   CHECK(static_cast<int64_t>(trainer.records().size()) == trainer.best_epoch() + 2);
-  double best = 1e9;
-  for (const EpochRecord& r : trainer.records()) best = std::min(best, r.validation_loss);
-  CHECK(evaluate(trainer.model(), trainer.model().encode(trainer.dataset().validation)).loss == doctest::Approx(best));
+  double best = 0, loss = 0;
+  for (const EpochRecord& r : trainer.records()) {
+    if (r.validation_accuracy < best || (r.validation_accuracy == best && r.validation_loss >= loss)) continue;
+    best = r.validation_accuracy, loss = r.validation_loss;
+  }
+  CHECK(evaluate(trainer.model(), trainer.model().encode(trainer.dataset().validation)).loss == doctest::Approx(loss));
 }
 
 TEST_CASE("without validation texts the last epoch's model is the best, and nothing stops early") {

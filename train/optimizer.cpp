@@ -1,6 +1,8 @@
 #include "train/optimizer.h"
 
 #include <cmath>
+#include <limits>
+#include <set>
 
 namespace heed::train {
 
@@ -13,15 +15,39 @@ std::vector<ParameterGroup> decay_groups(const std::vector<Variable>& parameters
 
 // ---- what all optimizers share
 
+namespace {
+
+constexpr double kUnbounded = std::numeric_limits<double>::max();
+constexpr double kBelowOne = 1 - std::numeric_limits<double>::epsilon();
+
+void require_setting(const char* what, double value, double least, double most) {
+  if (value >= least && value <= most) return;
+  throw UsageError(text("optimizer: ", what, " is ", value, ", it must be ",
+                        most == kUnbounded ? text("finite and at least ", least) : text("between ", least, " and ", most)));
+}
+
+}  // namespace
+
 Optimizer::Optimizer(const std::vector<ParameterGroup>& groups, double lr, std::vector<std::string> moment_names)
-    : moment_names_(std::move(moment_names)), lr_(lr) {
+    : moment_names_(std::move(moment_names)) {
+  set_lr(lr);
   for (const ParameterGroup& group : groups) {
+    require_setting("weight_decay", group.weight_decay, 0, kUnbounded);
     for (const Variable& p : group.parameters) {
+      if (!p.is_leaf() || p.value().repeats()) {
+        throw UsageError(text("optimizer: the parameter \"", p.name(), "\" ", p.shape(), p.is_leaf() ? " is an expanded view, several of its elements are one" : " is the result of an op; only leaves can be moved"));
+      }
       Slot slot{p, group.weight_decay, 0, {}};
       for (size_t i = 0; i < moment_names_.size(); i++) slot.moments.push_back(zeros_like(p.value()));
       slots_.push_back(slot);
     }
   }
+  if (slots_.empty()) throw UsageError("optimizer: there are no parameters; was a module's child() forgotten?");
+}
+
+void Optimizer::set_lr(double lr) {
+  require_setting("lr", lr, 0, kUnbounded);
+  lr_ = lr;
 }
 
 void Optimizer::step() {
@@ -37,12 +63,25 @@ void Optimizer::zero_grad() {
   for (Slot& slot : slots_) slot.parameter.zero_grad();
 }
 
+std::vector<std::string> Optimizer::paths() const {
+  std::vector<std::string> out;
+  std::set<std::string> taken;
+  for (const Slot& slot : slots_) {
+    std::string path = slot.parameter.name();
+    if (path.empty() || taken.count(path)) path += text("#", out.size());
+    taken.insert(path);
+    out.push_back(path);
+  }
+  return out;
+}
+
 std::map<std::string, Tensor> Optimizer::state() const {
   std::map<std::string, Tensor> out;
-  for (const Slot& slot : slots_) {
-    const std::string& path = slot.parameter.name();
-    out[path + "/steps"] = indices({static_cast<int32_t>(slot.steps)});
-    for (size_t i = 0; i < moment_names_.size(); i++) out[path + "/" + moment_names_[i]] = slot.moments[i];
+  const std::vector<std::string> paths = this->paths();
+  for (size_t n = 0; n < slots_.size(); n++) {
+    const Slot& slot = slots_[n];
+    out[paths[n] + "/steps"] = indices({static_cast<int32_t>(slot.steps)});
+    for (size_t i = 0; i < moment_names_.size(); i++) out[paths[n] + "/" + moment_names_[i]] = slot.moments[i];
   }
   return out;
 }
@@ -58,10 +97,11 @@ void Optimizer::load_state(const std::map<std::string, Tensor>& state) {
     }
   }
   if (!faults.empty()) throw FileError(std::string(name()) + ": the saved state does not fit these parameters:" + faults);
-  for (Slot& slot : slots_) {
-    const std::string& path = slot.parameter.name();
-    slot.steps = static_cast<int64_t>(state.at(path + "/steps").item());
-    for (size_t i = 0; i < moment_names_.size(); i++) slot.moments[i].copy_(state.at(path + "/" + moment_names_[i]));
+  const std::vector<std::string> paths = this->paths();
+  for (size_t n = 0; n < slots_.size(); n++) {
+    Slot& slot = slots_[n];
+    slot.steps = static_cast<int64_t>(state.at(paths[n] + "/steps").item());
+    for (size_t i = 0; i < moment_names_.size(); i++) slot.moments[i].copy_(state.at(paths[n] + "/" + moment_names_[i]));
   }
 }
 
@@ -69,6 +109,8 @@ void Optimizer::load_state(const std::map<std::string, Tensor>& state) {
 
 SGD::SGD(const std::vector<ParameterGroup>& groups, double lr, SGDOptions options)
     : Optimizer(groups, lr, options.momentum != 0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{}), options_(options) {
+  require_setting("momentum", options.momentum, 0, kUnbounded);
+  require_setting("dampening", options.dampening, -kUnbounded, kUnbounded);
   if (options.nesterov && (options.momentum <= 0 || options.dampening != 0)) {
     throw UsageError("sgd: Nesterov needs a momentum above 0 and no dampening");
   }
@@ -92,39 +134,55 @@ void SGD::update(Slot& slot, const Gradient& gradient) {
 // ---- Adam
 
 Adam::Adam(const std::vector<ParameterGroup>& groups, double lr, AdamSettings settings)
-    : Optimizer(groups, lr, {"exp_avg", "exp_avg_sq"}), settings_(settings) {}
+    : Optimizer(groups, lr, {"exp_avg", "exp_avg_sq"}), settings_(settings) {
+  // At 1 the correction of the moments divides by 0.
+  require_setting("beta1", settings.beta1, 0, kBelowOne);
+  require_setting("beta2", settings.beta2, 0, kBelowOne);
+  require_setting("eps", settings.eps, 0, kUnbounded);
+}
 
 namespace {
 
 // Which row of a row-sparse gradient belongs to each row of the table, -1: none.
-Tensor row_numbers(const Tensor& ids, int64_t table_rows) {
+Tensor row_numbers(const char* op, const Tensor& ids, int64_t table_rows) {
   std::vector<int32_t> rows(static_cast<size_t>(table_rows), -1);
   int32_t number = 0;
-  for (int32_t id : ids.to_vector<int32_t>()) rows[static_cast<size_t>(id)] = number++;
+  for (int32_t id : ids.to_vector<int32_t>()) {
+    if (id < 0 || id >= table_rows) throw IndexError(text(op, ": row ", id, " of a gradient is outside its table's ", table_rows));
+    rows[static_cast<size_t>(id)] = number++;
+  }
   return indices(rows).to(ids.device());
 }
 
 }  // namespace
 
 void Adam::update(Slot& slot, const Gradient& gradient) {
-  Tensor p = slot.parameter.value(), g, rows;
+  Tensor p = slot.parameter.value(), dense = p.to_contiguous(), g, rows;
   if (gradient.is_rows()) {
     const Rows unique = coalesce(gradient.rows());
     g = unique.values;
-    rows = row_numbers(unique.indices, p.size(0));
+    rows = row_numbers(name(), unique.indices, p.size(0));
   } else {
     g = gradient.dense().to_contiguous();
   }
   const AdamOptions options{lr(),      settings_.beta1,     settings_.beta2, settings_.eps, slot.weight_decay, settings_.decoupled,
                             slot.steps, 1};
-  p.device().adam(p.view(), slot.moments[0].view(), slot.moments[1].view(), g.view(), rows.view(), options);
-  p.wrote(name(), Site::here());
+  p.device().adam(dense.view(), slot.moments[0].view(), slot.moments[1].view(), g.view(), rows.view(), options);
+  if (p.contiguous()) {
+    p.wrote(name(), Site::here());
+  } else {
+    p.copy_(dense);
+  }
 }
 
 // ---- RMSprop
 
 RMSprop::RMSprop(const std::vector<ParameterGroup>& groups, double lr, RMSpropOptions options)
-    : Optimizer(groups, lr, {"square_avg", "grad_avg", "momentum"}), options_(options) {}
+    : Optimizer(groups, lr, {"square_avg", "grad_avg", "momentum"}), options_(options) {
+  require_setting("alpha", options.alpha, 0, 1);
+  require_setting("eps", options.eps, 0, kUnbounded);
+  require_setting("momentum", options.momentum, 0, kUnbounded);
+}
 
 void RMSprop::update(Slot& slot, const Gradient& gradient) {
   Tensor p = slot.parameter.value(), g = gradient.dense();
@@ -168,6 +226,7 @@ double grad_norm(const std::vector<Variable>& parameters) {
 }
 
 double clip_grad_norm(const std::vector<Variable>& parameters, double max_norm) {
+  if (!(max_norm >= 0)) throw UsageError(text("clip_grad_norm: max_norm is ", max_norm, ", it must not be negative"));
   const double norm = grad_norm(parameters);
   if (!std::isfinite(norm)) {
     for (const Variable& p : parameters) {

@@ -16,7 +16,8 @@ struct ParameterGroup {
 // Two groups: matrices decay, vectors (biases, norms) do not.
 std::vector<ParameterGroup> decay_groups(const std::vector<Variable>& parameters, double weight_decay);
 
-// Base of all: walks over the parameters that have a gradient; others are left alone, moments included.
+// Base of all: walks over the parameters that have a gradient; others are left alone, moments included. UsageError for no parameters,
+// for one that is no leaf or is an expanded view, and for settings outside of what the formulas allow.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -24,10 +25,11 @@ class Optimizer {
   void zero_grad();
 
   double lr() const { return lr_; }
-  void set_lr(double lr) { lr_ = lr; }
+  void set_lr(double lr);
   virtual const char* name() const = 0;
 
-  // The moments and the step counts by "parameter path/moment", to be saved and restored. load_state lists what is missing or misshapen
+  // The moments and the step counts by "parameter path/moment", to be saved and restored; a parameter that has no name, or that of an
+  // earlier one, is told by its place: "#2", "w#2". load_state lists what is missing or misshapen
   // in one Error, and then has changed nothing.
   std::map<std::string, Tensor> state() const;
   void load_state(const std::map<std::string, Tensor>& state);
@@ -44,9 +46,11 @@ class Optimizer {
   virtual void update(Slot& slot, const Gradient& gradient) = 0;
 
  private:
+  std::vector<std::string> paths() const;  // one for each slot, all different
+
   std::vector<Slot> slots_;
   std::vector<std::string> moment_names_;
-  double lr_;
+  double lr_ = 0;
 };
 
 struct SGDOptions {
@@ -102,7 +106,7 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& name, const std::ve
 // ---- clipping (Pascanu et al. 2013)
 // The norm of all gradients together, as if they were one vector; accumulated in f64.
 double grad_norm(const std::vector<Variable>& parameters);
-// If the norm is above max_norm, every gradient is multiplied by max_norm / (norm + 1e-6). Returns the norm before. NumericError naming
+// If the norm is above max_norm (0 or more, infinity included), every gradient is multiplied by max_norm / (norm + 1e-6). Returns the norm before. NumericError naming
 // the parameter if a gradient is not finite; gradients are untouched then, and no step should be taken.
 double clip_grad_norm(const std::vector<Variable>& parameters, double max_norm);
 

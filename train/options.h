@@ -32,7 +32,7 @@ struct TrainOptions {
   double warmup = 0.1;  // cosine: share of all steps
   double clip = 1;      // largest norm of all gradients; 0: no clipping
   double label_smoothing = 0;
-  int64_t patience = 0;  // stop after this many epochs without a lower validation loss; 0: never
+  int64_t patience = 0;  // stop after this many epochs without a better model; 0: never
   uint64_t seed = 1;
   // run
   std::string out = "runs/latest";

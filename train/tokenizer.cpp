@@ -56,6 +56,7 @@ Character character(std::string_view text, size_t at) {
   return {Kind::separator, 1};
 }
 
+bool digit_at(std::string_view text, size_t at) { return at < text.size() && '0' <= text[at] && text[at] <= '9'; }
 bool letter_at(std::string_view text, size_t at) {
   return at < text.size() && character(text, at).kind == Kind::letter;
 }
@@ -83,6 +84,8 @@ void tokenize(std::string_view text, Words& words) {
       out = std::copy_n(text.data() + at, c.bytes, out);
     } else if (c.kind == Kind::apostrophe && out > word && letter_at(text, at + c.bytes)) {
       *out++ = '\'';
+    } else if ((text[at] == '/' || text[at] == '.') && at > 0 && digit_at(text, at - 1) && digit_at(text, at + 1)) {
+      *out++ = text[at];
     } else {
       end_word();
       const bool repeated = at > 0 && text[at - 1] == text[at];

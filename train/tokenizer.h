@@ -3,6 +3,7 @@
 // A word is a run of letters and digits, lower-cased where it is ASCII. What else there is:
 //   apostrophes   stay inside a word (don't, it's, n't); ' ` U+2019 and their look-alikes are all written '
 //   . , ; : ! ?   are words of their own, for they tell clauses apart; a run of one mark ("!!!", "...") counts once
+//   7/10, 8.5     a slash or point between digits stays, so that a rating is one word
 //   <br />        separates words and is dropped, and so are <br> and <br/>
 //   the rest      (spaces, controls, quotes, dashes, brackets, NUL, bytes that are not UTF-8) separates words
 //

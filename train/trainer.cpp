@@ -142,11 +142,13 @@ void Trainer::run() {
   model_ = load_model(options_.out + "/best.safetensors");
 }
 
-// The best model is the one of the lowest validation loss, which is less noisy than the accuracy.
+// The best model has the highest validation accuracy, among equals the lowest loss. (The loss alone would choose too early: a
+// model that has become too sure of itself loses more on the few that it gets wrong.)
 bool Trainer::add(const EpochRecord& record) {
-  records_.push_back(record);
+  const auto merit = [](const EpochRecord& r) { return std::pair(r.validation_accuracy, -r.validation_loss); };
   const bool best = best_epoch_ == 0 || validation_.size() == 0 ||
-                    record.validation_loss < records_[static_cast<size_t>(best_epoch_ - 1)].validation_loss;
+                    merit(record) > merit(records_[static_cast<size_t>(best_epoch_ - 1)]);
+  records_.push_back(record);
   if (best) best_epoch_ = epoch();
   return best;
 }

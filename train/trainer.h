@@ -13,8 +13,8 @@ namespace heed::train {
 // One run on one data set. A run is a function of its options: order of batches, dropout and learning rate are computed from the seed, the
 // epoch and the step and not from a state, so a run that is resumed goes on exactly as one that was not stopped.
 //
-// In options.out: last.safetensors (after every epoch: weights, optimizer, options, history), best.safetensors (the weights of the lowest
-// validation loss so far; without validation texts, the last ones), log.csv, log.jsonl, curve.svg.
+// In options.out: last.safetensors (after every epoch: weights, optimizer, options, history), best.safetensors (the weights of the highest
+// validation accuracy so far; without validation texts, the last ones), log.csv, log.jsonl, curve.svg.
 class Trainer {
  public:
   // Builds vocabulary and network; with options.resume, reads options.out/last.safetensors instead (FileError if there is none that can be
