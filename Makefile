@@ -136,7 +136,7 @@ $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libheed.a
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
 # Beside other programs OpenMP's spinning would cost many times the work.
-test sanitize examples: export OMP_WAIT_POLICY ?= passive
+test sanitize examples: export GOMP_SPINCOUNT ?= 10000
 test: $(BUILD)/heed-tests $(BUILD)/heed
 	$(BUILD)/heed-tests
 
