@@ -114,10 +114,12 @@ $(ROOMS:%=$(BUILD)/rooms/%.cpp): $(BUILD)/rooms/%.cpp: always
 $(ROOMS:%=$(BUILD)/rooms/%.o): $(BUILD)/rooms/%.o: $(BUILD)/rooms/%.cpp | check-packages
 	$(COMPILE) -Wno-unknown-pragmas
 
-# Where the time goes is compiled hard; what only reads a command line, JSON or a test table is compiled fast.
+# Where the time goes is compiled hard; what only reads a command line, JSON or a test table is compiled fast, and so are the
+# kernels for the emulator, which takes its time by changing threads.
 # A square root that sets errno is no vector instruction.
 $(BUILD)/rooms/cpu.o $(call object, $(room_cpu)): LEVEL = -O3 -fno-math-errno
-$(call object, train/heed.cpp $(JSON_SOURCES) $(TEST_SOURCES)): LEVEL = -O1
+$(BUILD)/rooms/cuda.o $(call object, $(room_cuda) $(JSON_SOURCES) $(TEST_SOURCES)): LEVEL = -O1
+$(call object, train/heed.cpp): LEVEL = -O0
 
 $(BUILD)/libheed.a: $(call objects, $(LIBRARY_SOURCES)) $(NVCC_OBJECTS)
 	@rm -f $@
