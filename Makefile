@@ -193,8 +193,7 @@ $(BUILD)/races/%.o: % | check-packages
 $(BUILD)/races/heed-tests: $(RACE_OBJECTS) $(BUILD)/libheed.a
 	$(LINK) -fsanitize=thread
 
-# Blocks in no order too: only so is a race between blocks seen. `cpu` on one thread, since libgomp is not instrumented. Takes
-# some ten minutes.
+# Blocks in no order too: only so is a race between blocks seen. `cpu` on one thread, since libgomp is not instrumented.
 races: export OMP_THREAD_LIMIT = 1
 races: $(BUILD)/races/heed-tests
 	$< --test-case='emulator*'

@@ -48,7 +48,7 @@ CLI::Option* add_whole_number(CLI::App& command, const std::string& name, T& val
 
 void add_machine_options(CLI::App& command, Machine& machine) {
   command.add_option("--device", machine.device, "reference, cpu, emulated or cuda")->capture_default_str();
-  add_whole_number(command, "--threads", machine.threads, 0, kMostThreads, "0: all cores");
+  add_whole_number(command, "--threads", machine.threads, 0, kMostThreads, "0: OMP_NUM_THREADS, or all cores");
 }
 
 void add_model_option(CLI::App& command, std::string& model) {

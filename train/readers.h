@@ -24,8 +24,8 @@ namespace heed::train {
 TextDataset read_text_dataset(const std::string& path, double validation_share, uint64_t seed,
                               std::vector<std::string>* warnings = nullptr);
 
-// For evaluation with the classes of a model: the test split of the built-in reviews ("reviews"), every line of a file, the test split of a folder, or the texts of a
-// folder that holds class folders itself. FileError for a label that is not among the classes.
+// For evaluation with the classes of a model: the test split of the built-in reviews ("reviews"), every line of a file, the
+// test split of a folder, or the texts of a folder that holds class folders itself. FileError for a label that is not among the classes.
 std::vector<Example> read_examples(const std::string& path, const std::vector<std::string>& classes);
 
 }  // namespace heed::train

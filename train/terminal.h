@@ -11,10 +11,10 @@ bool is_terminal(int file);    // and one that can move the cursor (TERM is not 
 bool wants_colour(int file);   // a terminal, and NO_COLOR (https://no-color.org) is not set
 int terminal_width(int file);  // columns; 80 where that is unknown
 
-// "0:07", "12:34", "1:02:03"
 // Hands on what was printed so far; FileError if standard output cannot be written (a full disk).
 void flush_output();
 
+// "0:07", "12:34", "1:02:03"
 std::string clock_text(double seconds);
 
 // One line: "epoch 1/5 [######......]  52%  loss 0.432  acc 0.81  0:12 left", never wider than `width`.
