@@ -41,7 +41,7 @@ FLAGS        += -DHEED_WITH_CUDA
 BLAS_LIBS    += $(CUDA_LIBS)
 endif
 
-PROGRAM_SOURCES := train/heed.cpp $(wildcard train/command_*.cpp)
+PROGRAM_SOURCES := train/heed.cpp train/startup.cpp $(wildcard train/command_*.cpp)
 LIBRARY_SOURCES := $(wildcard tensor/*.cpp autograd/*.cpp autograd/*/*.cpp nn/*.cpp cuda/*.cu cuda/emulator/*.cpp) \
                    $(filter-out $(PROGRAM_SOURCES), $(wildcard train/*.cpp))
 JSON_SOURCES    := train/json.cpp train/safetensors_header.cpp

@@ -27,11 +27,11 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The program beside this test, with the arguments as a shell reads them.
-Outcome run_heed(const std::string& arguments) {
+// The program beside this test, with the arguments as a shell reads them; before it perhaps "env A=B".
+Outcome run_heed(const std::string& arguments, const std::string& before = "") {
   const std::string program = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "heed").string();
   const std::string out = folder().path + "/out", err = folder().path + "/err";
-  const int status = std::system((program + " " + arguments + " >" + out + " 2>" + err).c_str());
+  const int status = std::system((before + " " + program + " " + arguments + " >" + out + " 2>" + err).c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(out), read(err)};
 }
 
@@ -204,6 +204,18 @@ TEST_CASE("program: output that cannot be written, input that cannot be read and
     refused(predict + " x", ">/dev/null", "out of memory: 1 thread needs", "export OMP_NUM_THREADS=1; ulimit -v 300000; ");
     refused("info", ">/dev/null", "out of memory", "unset OMP_NUM_THREADS; ulimit -v 200000; ");  // before main
   }
+}
+
+TEST_CASE("program: OMP_NUM_THREADS counts, and the threads spin briefly unless the user says how they wait") {
+  const auto environment = [](const std::string& variables) {
+    const Outcome run = run_heed("info", "env -u GOMP_SPINCOUNT -u OMP_WAIT_POLICY OMP_DISPLAY_ENV=verbose " + variables);
+    CHECK(run.status == 0);
+    return run.out + run.err;
+  };
+  CHECK(contains(environment("OMP_NUM_THREADS=1"), "\nthreads 1\n"));
+  CHECK(contains(environment(""), "GOMP_SPINCOUNT = '10000'"));
+  CHECK(!contains(environment("OMP_WAIT_POLICY=active"), "GOMP_SPINCOUNT = '10000'"));
+  CHECK(contains(environment("GOMP_SPINCOUNT=77"), "GOMP_SPINCOUNT = '77'"));
 }
 
 TEST_CASE("program: every device is listed, and an absent one says what is missing") {

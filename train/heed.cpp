@@ -1,19 +1,14 @@
 // The heed program: its command line.
 #include <CLI/CLI.hpp>
-#include <fcntl.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <csignal>
-#include <cstdlib>
 #include <iostream>
 #include <sstream>
-#include <string_view>
 
-#include "train/blas_room.h"
 #include "train/commands.h"
+#include "train/startup.h"
 #include "train/terminal.h"
 #include "train/trainer.h"
 #include "train/utf8.h"
@@ -136,38 +131,6 @@ void run(int argc, char** argv) {
     const std::string command = argc > 1 && argv[1][0] != '-' ? std::string(" ") + argv[1] : "";
     throw UsageError(text(printable(error.what()), "; heed", command, " --help tells what there is"));
   }
-}
-
-// A standard stream that is closed gets a descriptor that refuses: else the next file opened would take its place.
-void keep_standard_streams() {
-  for (int stream = 0; stream <= 2; stream++) {
-    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", (stream == 0 ? O_WRONLY : O_RDONLY) | O_CLOEXEC);  // takes the lowest free number
-  }
-}
-
-// As soon as OpenBLAS is loaded it takes a buffer for each thread, and tries for ever where there is no room. So the room is tried
-// before any library begins.
-void try_room(int, char**, char** environment) {
-  constexpr std::string_view kThreads = "OMP_NUM_THREADS=";
-  cpu_set_t cores;
-  size_t threads = sched_getaffinity(0, sizeof cores, &cores) == 0 ? static_cast<size_t>(CPU_COUNT(&cores)) : 1;
-  for (; *environment; environment++) {
-    const std::string_view variable = *environment;
-    if (variable.substr(0, kThreads.size()) == kThreads) threads = static_cast<size_t>(std::max(1, std::atoi(*environment + kThreads.size())));
-  }
-  if (has_room(std::min<size_t>(threads, 64), 0x1000)) return;  // 64: what Debian's OpenBLAS has at most
-  constexpr std::string_view kMessage = "heed: out of memory: the BLAS needs 128 MB of address space for each thread; set OMP_NUM_THREADS=1 or raise the limit (ulimit -v)\n";
-  _exit(write(STDERR_FILENO, kMessage.data(), kMessage.size()) < 0 ? 2 : 1);
-}
-__attribute__((section(".preinit_array"), used)) void (*const before_libraries)(int, char**, char**) = try_room;
-
-// OpenMP's threads wait for each other by spinning for milliseconds, which on cores that other programs keep busy costs many times
-// the work. libgomp reads how long before main begins, so the program begins once more with a count that suits these loops: longer
-// ones gain nothing, and none at all costs a tenth. (Without /proc it goes on as it is.)
-void spin_briefly(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
-  setenv("GOMP_SPINCOUNT", "10000", 1);
-  execv("/proc/self/exe", argv);
 }
 
 // A message as one line: where it was found, and lists, stand on lines of their own.

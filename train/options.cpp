@@ -94,7 +94,7 @@ std::vector<TrainOption> all_options() {
       number("warmup", &T::warmup, 0, 1, "cosine: share of the steps"),
       number("clip", &T::clip, 0, kNoEnd, "largest norm of all gradients; 0: none"),
       number("label-smoothing", &T::label_smoothing, 0, 1, ""),
-      number("patience", &T::patience, 0, kNoEnd, "stop after so many epochs without a lower validation loss; 0: never"),
+      number("patience", &T::patience, 0, kNoEnd, "stop after so many epochs without a better model; 0: never"),
       choice("model", &T::model, kModels, "printed: as the article prints it"),
       number("embed", &N::embed_dim, 1, kWidest, "width of the embedding"),
       number("hidden", &N::hidden_dim, 1, kWidest, "width of the model"),
