@@ -159,6 +159,19 @@ TEST_CASE("the same seed gives the same run, another seed another") {
   CHECK(losses[0] != losses[2]);
 }
 
+TEST_CASE("the better model has the higher validation accuracy, among equals the lower loss") {
+  const auto record = [](double accuracy, double loss) {
+    EpochRecord r;
+    r.validation_accuracy = accuracy, r.validation_loss = loss;
+    return r;
+  };
+  CHECK(is_better(record(0.9, 0.5), record(0.8, 0.1)));
+  CHECK(!is_better(record(0.8, 0.1), record(0.9, 0.5)));
+  CHECK(is_better(record(0.9, 0.1), record(0.9, 0.2)));
+  CHECK(!is_better(record(0.9, 0.2), record(0.9, 0.1)));
+  CHECK(!is_better(record(0.9, 0.1), record(0.9, 0.1)));
+}
+
 TEST_CASE("early stopping ends a run that does not get better, and the best model is kept") {
   const TemporaryFolder folder;
   TrainOptions options = small_options(folder.path);
@@ -167,12 +180,12 @@ TEST_CASE("early stopping ends a run that does not get better, and the best mode
   trainer.run();
   CHECK(trainer.records().size() < 50);
   CHECK(static_cast<int64_t>(trainer.records().size()) == trainer.best_epoch() + 2);
-  double best = 0, loss = 0;
+  EpochRecord best = trainer.records()[0];
   for (const EpochRecord& r : trainer.records()) {
-    if (r.validation_accuracy < best || (r.validation_accuracy == best && r.validation_loss >= loss)) continue;
-    best = r.validation_accuracy, loss = r.validation_loss;
+    if (is_better(r, best)) best = r;
   }
-  CHECK(evaluate(trainer.model(), trainer.model().encode(trainer.dataset().validation)).loss == doctest::Approx(loss));
+  CHECK(best.epoch == trainer.best_epoch());
+  CHECK(evaluate(trainer.model(), trainer.model().encode(trainer.dataset().validation)).loss == doctest::Approx(best.validation_loss));
 }
 
 TEST_CASE("without validation texts the last epoch's model is the best, and nothing stops early") {

@@ -142,12 +142,12 @@ void Trainer::run() {
   model_ = load_model(options_.out + "/best.safetensors");
 }
 
-// The best model has the highest validation accuracy, among equals the lowest loss. (The loss alone would choose too early: a
-// model that has become too sure of itself loses more on the few that it gets wrong.)
+bool is_better(const EpochRecord& a, const EpochRecord& b) {
+  return std::pair(a.validation_accuracy, -a.validation_loss) > std::pair(b.validation_accuracy, -b.validation_loss);
+}
+
 bool Trainer::add(const EpochRecord& record) {
-  const auto merit = [](const EpochRecord& r) { return std::pair(r.validation_accuracy, -r.validation_loss); };
-  const bool best = best_epoch_ == 0 || validation_.size() == 0 ||
-                    merit(record) > merit(records_[static_cast<size_t>(best_epoch_ - 1)]);
+  const bool best = best_epoch_ == 0 || validation_.size() == 0 || is_better(record, records_[static_cast<size_t>(best_epoch_ - 1)]);
   records_.push_back(record);
   if (best) best_epoch_ = epoch();
   return best;

@@ -10,6 +10,10 @@
 
 namespace heed::train {
 
+// The best model has the highest validation accuracy, among equals the lowest loss. (The loss alone would choose too early: a
+// model that has become too sure of itself loses more on the few that it gets wrong.)
+bool is_better(const EpochRecord& a, const EpochRecord& b);
+
 // One run on one data set. A run is a function of its options: order of batches, dropout and learning rate are computed from the seed, the
 // epoch and the step and not from a state, so a run that is resumed goes on exactly as one that was not stopped.
 //
