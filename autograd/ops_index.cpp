@@ -66,14 +66,17 @@ Variable scatter_add(const Variable& x, int axis, const Tensor& index, const Var
 }
 
 // ---- rows of a table        weight: (V, D), ids: (...,), y: (..., D)
-// The gradient is n rows, not a table of V that is 0 nearly everywhere.
+// The gradient is n rows, not a table of V that is 0 nearly everywhere; but a GPU fills the table sooner than the host,
+// which would have to wait for it, finds out which rows are the same.
 struct Embedding final : Node {
   static constexpr Text text{"embedding", "y_i = W_id(i)", "dW_id(i) += dy_i, but for the padding row"};
   Saved ids{this};
   int64_t padding_idx = -1;
+  Shape table;
 
   Tensor forward(const Tensor& weight, const Tensor& ids_in, int64_t padding_idx_in) {
     padding_idx = padding_idx_in;
+    table = weight.shape();
     if (padding_idx < -1 || (weight.rank() == 2 && padding_idx >= weight.size(0))) {
       throw IndexError(heed::text("embedding: padding_idx ", padding_idx, " is outside the rows of ",
                                   operand(0, "weight", weight.shape()), " and not -1"));
@@ -84,6 +87,11 @@ struct Embedding final : Node {
   void backward(const Tensor& dy) override {
     const int64_t n = ids.get().numel();
     Rows rows{ids.get().reshape({n}), dy.reshape({n, dy.size(-1)})};
+    if (!dy.device().on_host()) {
+      Tensor dense = Gradient(rows, table).dense();
+      if (padding_idx >= 0) dense.slice(0, padding_idx, padding_idx + 1).fill_(0);
+      return give(0, dense);
+    }
     if (padding_idx >= 0) rows = without(padding_idx, rows);
     give(0, rows);
   }

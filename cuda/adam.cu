@@ -16,7 +16,7 @@ namespace {
 template <class T>
 struct Parameters {
   T *p, *m, *v;
-  const T* g;
+  const T *g, *grad_scale;  // null: 1
   const int32_t* rows;   // null: g is dense
   int64_t count, width;  // of a row
 };
@@ -32,7 +32,7 @@ __device__ T gradient(const Parameters<T>& x, int64_t i) {
 template <class T>
 __global__ void adam_step(Parameters<T> x, AdamStep<T> step) {
   const int64_t i = this_item();
-  if (i < x.count) step.update(x.p[i], x.m[i], x.v[i], gradient(x, i));
+  if (i < x.count) step.update(x.p[i], x.m[i], x.v[i], gradient(x, i), x.grad_scale ? *x.grad_scale : T(1));
 }
 
 }  // namespace
@@ -42,8 +42,8 @@ void Gpu::adam(View p, View m, View v, View g, View rows, const AdamOptions& opt
   if (count == 0) return;
   with_floats(p.dtype, [&](auto t) {
     using T = decltype(t);
-    const Parameters<T> x = {
-        p.as<T>(), m.as<T>(), v.as<T>(), g.as<T>(), rows.as<int32_t>(), count, rows ? count / rows.numel() : 1};
+    const int64_t width = rows ? count / rows.numel() : 1;
+    const Parameters<T> x = {p.as<T>(), m.as<T>(), v.as<T>(), g.as<T>(), options.grad_scale.as<T>(), rows.as<int32_t>(), count, width};
     launch_items("adam", adam_step<T>, count, stream_, x, AdamStep<T>(options));
   });
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/lengths.h"
+
 namespace heed::nn {
 
 namespace {
@@ -30,10 +32,7 @@ Tensor smaller_lengths(const Tensor& a, const Tensor& b) {
   if (!(a.shape() == b.shape())) {
     throw ShapeError(text("mask: lengths of ", a.shape(), " and ", b.shape(), " samples cannot be combined"));
   }
-  std::vector<int32_t> out = a.to_vector<int32_t>();
-  const std::vector<int32_t> other = b.to_vector<int32_t>();
-  for (size_t i = 0; i < out.size(); i++) out[i] = std::min(out[i], other[i]);
-  return indices(out).to(a.device());
+  return minimum(a.to(DType::f64), b.to(DType::f64)).to(DType::i32);
 }
 
 }  // namespace
@@ -118,6 +117,7 @@ void Mask::check(const Sizes& sizes) const {
     throw ShapeError(text("mask: ", lengths_.size(0), " lengths for scores (B, H, T, S) = ", scores,
                           "; it takes one for each sample"));
   }
+  if (!lengths_.device().on_host()) return;  // such a device checks its own
   const std::vector<int32_t> lengths = lengths_.to_vector<int32_t>();
   for (size_t b = 0; b < lengths.size(); b++) {
     if (lengths[b] < 0 || lengths[b] > S) {
@@ -157,7 +157,7 @@ Tensor Mask::dense(int64_t B, int64_t H, int64_t T, int64_t S) const {
   const auto and_also = [&](const Tensor& part) { visible = visible.defined() ? mul(visible, part) : part; };
   if (causal_) and_also(le(key, query));
   if (reach_ > 0) and_also(le(abs(sub(key, query)), full({}, static_cast<double>(reach_), dtype)));
-  if (lengths_.defined()) and_also(lt(key, lengths_.to(dtype).reshape({B, 1, 1, 1})));  // (B, 1, 1, S)
+  if (lengths_.defined()) and_also(lt(key, length_numbers(lengths_, S, dtype).reshape({B, 1, 1, 1})));  // (B, 1, 1, S)
   if (!keeps_.empty()) and_also(explicit_part().to(dtype));
   return visible;
 }

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "nn/lengths.h"
+
 namespace heed::nn {
 
 namespace {
@@ -16,14 +18,11 @@ Tensor column(const Variable& x, const Tensor& lengths, Site at) {
   if (lengths.dtype() != DType::i32) {
     throw located(DTypeError(text("pooling: lengths are ", name_of(lengths.dtype()), ", they must be i32")), at);
   }
-  const std::vector<int32_t> values = lengths.to_vector<int32_t>();
-  for (size_t b = 0; b < values.size(); b++) {
-    if (values[b] >= 0 && values[b] <= x.size(1)) continue;
-    throw located(IndexError(text("pooling: length ", values[b], " of sample ", b, " is outside [0, ", x.size(1),
-                                  "], x is ", x.shape())),
-                  at);
+  try {
+    return length_numbers(lengths, x.size(1), x.dtype()).unsqueeze(1);
+  } catch (const IndexError& error) {
+    throw located(IndexError(text("pooling: a length of x ", x.shape(), " is wrong: ", error.what())), at);
   }
-  return lengths.to(x.dtype()).unsqueeze(1);
 }
 
 // 1 at positions beyond the length, (B, T, 1)

@@ -11,20 +11,21 @@ namespace {
 
 // g(i): the gradient of p[i]
 template <class T, class Gradient>
-void adam_line(const AdamStep<T>& step, T* p, T* m, T* v, int64_t n, const Gradient& gradient) {
+void adam_line(const AdamStep<T>& step, T* p, T* m, T* v, int64_t n, T grad_scale, const Gradient& gradient) {
 #pragma omp simd  // the arrays do not overlap
-  for (int64_t i = 0; i < n; i++) step.update(p[i], m[i], v[i], gradient(i));
+  for (int64_t i = 0; i < n; i++) step.update(p[i], m[i], v[i], gradient(i), grad_scale);
 }
 
 template <class T>
 void adam_step(const View& p_view, const View& m_view, const View& v_view, const View& g_view, const View& rows,
                const AdamOptions& options) {
   const AdamStep<T> step(options);
+  const T grad_scale = options.grad_scale ? *options.grad_scale.as<T>() : 1;
   T *p = p_view.as<T>(), *m = m_view.as<T>(), *v = v_view.as<T>();
   const T* g = g_view.as<T>();
   if (!rows) {
     cpu::parallel_for(p_view.numel(), 1, [&](int64_t i, int64_t end) {
-      adam_line(step, p + i, m + i, v + i, end - i, [from = g + i](int64_t k) { return from[k]; });
+      adam_line(step, p + i, m + i, v + i, end - i, grad_scale, [from = g + i](int64_t k) { return from[k]; });
     });
     return;
   }
@@ -33,9 +34,9 @@ void adam_step(const View& p_view, const View& m_view, const View& v_view, const
     for (int64_t r = begin; r < end; r++) {
       const int64_t i = r * width, row = rows.as<int32_t>()[r];
       if (row < 0) {
-        adam_line(step, p + i, m + i, v + i, width, [](int64_t) { return T(0); });
+        adam_line(step, p + i, m + i, v + i, width, grad_scale, [](int64_t) { return T(0); });
       } else {
-        adam_line(step, p + i, m + i, v + i, width, [from = g + row * width](int64_t k) { return from[k]; });
+        adam_line(step, p + i, m + i, v + i, width, grad_scale, [from = g + row * width](int64_t k) { return from[k]; });
       }
     }
   });

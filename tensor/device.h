@@ -50,7 +50,7 @@ struct AdamOptions {
   double lr, beta1, beta2, eps, weight_decay;
   bool decoupled;       // AdamW: p -= lr * weight_decay * p before the step; otherwise Adam's L2: g += weight_decay * p
   int64_t step;         // 1 at the first call
-  double grad_scale;    // g is multiplied by it first (clipping)
+  View grad_scale;      // one element of p's dtype, by which g is multiplied first (clipping); absent: 1
 };
 
 class Device {

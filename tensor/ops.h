@@ -78,7 +78,8 @@ Tensor var(const Tensor& x, const Axes& axes = {}, bool keepdim = false, bool un
 Tensor argmax(const Tensor& x, int axis, bool keepdim = false);  // i32
 Tensor argmax(const Tensor& x);                                  // i32, rank 0: the index in row-major order
 Tensor sum_to(const Tensor& x, const Shape& shape);              // the adjoint of broadcasting `shape` to x's shape
-double sum_of_squares(const Tensor& x);                          // accumulated in f64: 1e30 squared does not overflow in f32
+Tensor squared_norm(const Tensor& x);                            // f64, rank 0, accumulated in f64: 1e30 squared does not overflow in f32
+double sum_of_squares(const Tensor& x);                          // the same on the host, which waits for it
 
 // ---- linear algebra
 // a: (..., M, K), b: (..., K, N) -> (..., M, N); leading axes broadcast; a vector (K,) counts as a row before, a column after.

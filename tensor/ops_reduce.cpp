@@ -88,11 +88,13 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   return y.reshape(shape);
 }
 
-double sum_of_squares(const Tensor& input) {
-  const Tensor x = checks::floats("sum_of_squares", input);
+Tensor squared_norm(const Tensor& input) {
+  const Tensor x = checks::floats("squared_norm", input);
   Tensor y(Shape::filled(x.rank(), 1), DType::f64, x.device());
   x.device().reduce(Reduction::sum_squares, y.view(), x.view());
-  return y.item();
+  return y.reshape({});
 }
+
+double sum_of_squares(const Tensor& x) { return squared_norm(x).item(); }
 
 }  // namespace heed

@@ -574,6 +574,7 @@ class Reference final : public Device {
   void adam(View p, View m, View v, View g, View rows, const AdamOptions& o) override {
     const double m_scale = 1 - std::pow(o.beta1, static_cast<double>(o.step));
     const double v_scale = 1 - std::pow(o.beta2, static_cast<double>(o.step));
+    const double grad_scale = o.grad_scale ? get(o.grad_scale, 0) : 1;
     const int64_t width = rows ? p.numel() / rows.numel() : 1;
     for (int64_t i = 0; i < p.numel(); i++) {
       int64_t from = i;  // where g holds the gradient of p_i; -1 if it is 0
@@ -581,7 +582,7 @@ class Reference final : public Device {
         const int64_t r = get_index(rows, i / width);
         from = r < 0 ? -1 : r * width + i % width;
       }
-      double p_i = get(p, i), g_i = from < 0 ? 0 : get(g, from) * o.grad_scale;
+      double p_i = get(p, i), g_i = from < 0 ? 0 : get(g, from) * grad_scale;
       if (!o.decoupled) g_i += o.weight_decay * p_i;
       if (o.decoupled) p_i -= o.lr * o.weight_decay * p_i;
       const double m_i = o.beta1 * get(m, i) + (1 - o.beta1) * g_i;

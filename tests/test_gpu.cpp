@@ -153,7 +153,7 @@ TEST_CASE("gpu: at 4 million elements every kernel launches at least 128 blocks 
   check("gather", [&] { d.gather(y, x, rows, 0); });
   check("unfold", [&] { d.unfold(columns, image, {}); });
   check("fold", [&] { d.fold(image, columns, {}); });
-  check("adam", [&] { d.adam(x, y, z, u, none, {1e-3, 0.9, 0.999, 1e-8, 0, true, 1, 1}); });
+  check("adam", [&] { d.adam(x, y, z, u, none, {1e-3, 0.9, 0.999, 1e-8, 0, true, 1, {}}); });
 }
 
 // ---- the order of threads

@@ -499,16 +499,17 @@ TEST_CASE("kernels: Adam and AdamW, dense and by rows") {
           rows.set(static_cast<size_t>(r), r % 3 ? -1 : static_cast<double>((count - 1 - r) / 3));
         const std::vector<Array> arrays = {random(shape, dtype), random(shape, dtype, Layout::contiguous, -1, 1, 2),
                                            random(shape, dtype, Layout::contiguous, 0, 1, 3),
-                                           random(shape, dtype, Layout::contiguous, -1, 1, 4), rows};
+                                           random(shape, dtype, Layout::contiguous, -1, 1, 4), rows,
+                                           random({1}, dtype, Layout::contiguous, 0, 1, 5)};
         const auto steps = [&](Device& d, const View& p, const View& m, const View& v, const View& g,
-                               const View& rows) {
+                               const View& rows, const View& scale) {
           for (int64_t step = 1; step <= 3; step++)
-            d.adam(p, m, v, g, rows, {0.1, 0.9, 0.999, 1e-8, 0.01, decoupled, step, 0.5});
+            d.adam(p, m, v, g, rows, {0.1, 0.9, 0.999, 1e-8, 0.01, decoupled, step, scale});
         };
         agree(text("dense ", shape), arrays, tolerance(dtype),
-              [&](Device& d, const Views& v) { steps(d, v[0], v[1], v[2], v[3], View{}); });
+              [&](Device& d, const Views& v) { steps(d, v[0], v[1], v[2], v[3], View{}, View{}); });
         agree(text("rows ", shape), arrays, tolerance(dtype),
-              [&](Device& d, const Views& v) { steps(d, v[0], v[1], v[2], v[3], v[4]); });
+              [&](Device& d, const Views& v) { steps(d, v[0], v[1], v[2], v[3], v[4], v[5]); });
       }
     }
   }

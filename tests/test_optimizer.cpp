@@ -268,5 +268,5 @@ TEST_CASE("the norm of row gradients counts a row that was read twice once, with
   Variable table(zeros({5, 1}), true, "table");
   const Variable read = embedding(table, indices({3, 3, 1}));
   read.backward(tensor({{1}, {2}, {4}}));
-  CHECK(grad_norm({table}) == doctest::Approx(5));  // rows 3: 1 + 2, and 4
+  CHECK(grad_norm({table}).item() == doctest::Approx(5));  // rows 3: 1 + 2, and 4
 }

@@ -960,7 +960,7 @@ TEST_CASE("reference: attention over nothing") {
 }
 
 TEST_CASE("reference: Adam and AdamW") {
-  AdamOptions options{0.1, 0.9, 0.99, 1e-8, 0, false, 1, 1};
+  AdamOptions options{0.1, 0.9, 0.99, 1e-8, 0, false, 1, {}};
   F64 p({2}, {1, 2}), m({2}), v({2}), g({2}, {3, -0.5});
   // The first step is lr * g / (|g| + eps), whatever the size of g.
   device().adam(p, m, v, g, {}, options);
@@ -977,18 +977,19 @@ TEST_CASE("reference: Adam and AdamW") {
   CHECK(near(p.data[0], before - 0.1 * (0.37 / 0.19) / (std::sqrt(0.0991 / 0.0199) + 1e-8), 1e-14));
 
   // eps is outside the root, decay is taken from the weight (AdamW) or added to the gradient (Adam), g is scaled first.
-  F64 w({1}, {10}), wm({1}), wv({1}), wg({1}, {4});
-  device().adam(w, wm, wv, wg, {}, {0.1, 0.9, 0.99, 1, 0.01, true, 1, 0.5});
+  F64 w({1}, {10}), wm({1}), wv({1}), wg({1}, {4}), half({1}, {0.5});
+  device().adam(w, wm, wv, wg, {}, {0.1, 0.9, 0.99, 1, 0.01, true, 1, half});
   check(w, {10 - 0.1 * 0.01 * 10 - 0.1 * 2 / (2 + 1)});
   check(wm, {0.2});
   w.data = {10}, wm.data = wv.data = {0};
-  device().adam(w, wm, wv, wg, {}, {0.1, 0.9, 0.99, 1, 0.01, false, 1, 0.5});
+  device().adam(w, wm, wv, wg, {}, {0.1, 0.9, 0.99, 1, 0.01, false, 1, half});
   check(w, {10 - 0.1 * 2.1 / (2.1 + 1)});
   check(wm, {0.21});
 }
 
 TEST_CASE("reference: Adam with a gradient of a few rows is Adam with zeros elsewhere") {
-  const AdamOptions options{0.1, 0.9, 0.99, 1e-8, 0.1, true, 3, 2};
+  F64 twice({1}, {2});
+  const AdamOptions options{0.1, 0.9, 0.99, 1e-8, 0.1, true, 3, twice};
   F64 p = random({4, 3}, 30), m = random({4, 3}, 31), v({4, 3}, Values(12, 0.5)), g = random({2, 3}, 32), dense({4, 3});
   I32 rows({4}, {-1, 1, -1, 0});
   for (size_t c = 0; c < 3; c++) dense.data[3 + c] = g.data[3 + c], dense.data[9 + c] = g.data[c];

@@ -50,12 +50,20 @@ void Optimizer::set_lr(double lr) {
   lr_ = lr;
 }
 
-void Optimizer::step() {
+void Optimizer::step(const Tensor& grad_scale) {
+  if (grad_scale.defined() && grad_scale.numel() != 1) {
+    throw UsageError(text("optimizer: grad_scale is ", grad_scale.shape(), ", it must be one number"));
+  }
+  Tensor scale;  // in the parameters' dtype
   for (Slot& slot : slots_) {
     const Gradient& gradient = slot.parameter.gradient();
     if (!gradient.defined()) continue;
+    const Tensor& p = slot.parameter.value();
+    if (grad_scale.defined() && (!scale.defined() || scale.dtype() != p.dtype() || &scale.device() != &p.device())) {
+      scale = grad_scale.reshape({}).to(p.device()).to(p.dtype());
+    }
     slot.steps++;
-    update(slot, gradient);
+    update(slot, gradient, scale);
   }
 }
 
@@ -107,6 +115,12 @@ void Optimizer::load_state(const std::map<std::string, Tensor>& state) {
 
 // ---- SGD
 
+namespace {
+
+Tensor scaled(const Gradient& gradient, const Tensor& scale) { return scale.defined() ? gradient.dense() * scale : gradient.dense(); }
+
+}  // namespace
+
 SGD::SGD(const std::vector<ParameterGroup>& groups, double lr, SGDOptions options)
     : Optimizer(groups, lr, options.momentum != 0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{}), options_(options) {
   require_setting("momentum", options.momentum, 0, kUnbounded);
@@ -116,8 +130,8 @@ SGD::SGD(const std::vector<ParameterGroup>& groups, double lr, SGDOptions option
   }
 }
 
-void SGD::update(Slot& slot, const Gradient& gradient) {
-  Tensor p = slot.parameter.value(), g = gradient.dense();
+void SGD::update(Slot& slot, const Gradient& gradient, const Tensor& grad_scale) {
+  Tensor p = slot.parameter.value(), g = scaled(gradient, grad_scale);
   if (slot.weight_decay != 0) g = g + p * slot.weight_decay;
   if (options_.momentum != 0) {
     Tensor& b = slot.moments[0];
@@ -156,7 +170,7 @@ Tensor row_numbers(const char* op, const Tensor& ids, int64_t table_rows) {
 
 }  // namespace
 
-void Adam::update(Slot& slot, const Gradient& gradient) {
+void Adam::update(Slot& slot, const Gradient& gradient, const Tensor& grad_scale) {
   Tensor p = slot.parameter.value(), dense = p.to_contiguous(), g, rows;
   if (gradient.is_rows()) {
     const Rows unique = coalesce(gradient.rows());
@@ -166,7 +180,7 @@ void Adam::update(Slot& slot, const Gradient& gradient) {
     g = gradient.dense().to_contiguous();
   }
   const AdamOptions options{lr(),      settings_.beta1,     settings_.beta2, settings_.eps, slot.weight_decay, settings_.decoupled,
-                            slot.steps, 1};
+                            slot.steps, grad_scale.view()};
   p.device().adam(dense.view(), slot.moments[0].view(), slot.moments[1].view(), g.view(), rows.view(), options);
   if (p.contiguous()) {
     p.wrote(name(), Site::here());
@@ -184,8 +198,8 @@ RMSprop::RMSprop(const std::vector<ParameterGroup>& groups, double lr, RMSpropOp
   require_setting("momentum", options.momentum, 0, kUnbounded);
 }
 
-void RMSprop::update(Slot& slot, const Gradient& gradient) {
-  Tensor p = slot.parameter.value(), g = gradient.dense();
+void RMSprop::update(Slot& slot, const Gradient& gradient, const Tensor& grad_scale) {
+  Tensor p = slot.parameter.value(), g = scaled(gradient, grad_scale);
   if (slot.weight_decay != 0) g = g + p * slot.weight_decay;
   Tensor &v = slot.moments[0], &mean = slot.moments[1], &b = slot.moments[2];
   v.affine_(options_.alpha, 0).add_(g * g * (1 - options_.alpha));
@@ -217,17 +231,22 @@ Tensor values_of(const Gradient& gradient) { return gradient.is_rows() ? coalesc
 
 }  // namespace
 
-double grad_norm(const std::vector<Variable>& parameters) {
-  double squares = 0;
+Tensor grad_norm(const std::vector<Variable>& parameters) {
+  std::vector<Tensor> squares;
   for (const Variable& p : parameters) {
-    if (p.gradient().defined()) squares += sum_of_squares(values_of(p.gradient()));
+    if (p.gradient().defined()) squares.push_back(squared_norm(values_of(p.gradient())));
   }
-  return std::sqrt(squares);
+  return squares.empty() ? zeros({}, DType::f64) : sqrt(sum(stack(squares)));
+}
+
+Tensor clip_factor(const Tensor& norm, double max_norm) {
+  if (!(max_norm >= 0)) throw UsageError(text("clip_grad_norm: max_norm is ", max_norm, ", it must not be negative"));
+  return clamp(affine(norm, 0, max_norm) / affine(norm, 1, 1e-6), 0, 1);
 }
 
 double clip_grad_norm(const std::vector<Variable>& parameters, double max_norm) {
-  if (!(max_norm >= 0)) throw UsageError(text("clip_grad_norm: max_norm is ", max_norm, ", it must not be negative"));
-  const double norm = grad_norm(parameters);
+  const Tensor total = grad_norm(parameters), factor = clip_factor(total, max_norm);
+  const double norm = total.item();
   if (!std::isfinite(norm)) {
     for (const Variable& p : parameters) {
       if (p.gradient().defined() && !std::isfinite(sum_of_squares(values_of(p.gradient())))) {
@@ -237,8 +256,7 @@ double clip_grad_norm(const std::vector<Variable>& parameters, double max_norm) 
     throw NumericError("clip_grad_norm: the norm of all gradients overflows");
   }
   if (norm > max_norm) {
-    const double factor = max_norm / (norm + 1e-6);
-    for (Variable p : parameters) p.scale_gradient(factor);
+    for (Variable p : parameters) p.scale_gradient(factor.item());
   }
   return norm;
 }

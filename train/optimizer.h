@@ -21,7 +21,8 @@ std::vector<ParameterGroup> decay_groups(const std::vector<Variable>& parameters
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  void step();
+  // grad_scale: one number by which all gradients are multiplied first (clip_factor); undefined: 1.
+  void step(const Tensor& grad_scale = {});
   void zero_grad();
 
   double lr() const { return lr_; }
@@ -43,7 +44,7 @@ class Optimizer {
   };
   // moment_names: what is remembered of each parameter, a tensor of its shape that starts at 0.
   Optimizer(const std::vector<ParameterGroup>& groups, double lr, std::vector<std::string> moment_names);
-  virtual void update(Slot& slot, const Gradient& gradient) = 0;
+  virtual void update(Slot& slot, const Gradient& gradient, const Tensor& grad_scale) = 0;
 
  private:
   std::vector<std::string> paths() const;  // one for each slot, all different
@@ -64,7 +65,7 @@ class SGD final : public Optimizer {
   const char* name() const override { return "sgd"; }
 
  private:
-  void update(Slot& slot, const Gradient& gradient) override;
+  void update(Slot& slot, const Gradient& gradient, const Tensor& grad_scale) override;
   SGDOptions options_;
 };
 
@@ -80,7 +81,7 @@ class Adam final : public Optimizer {
   const char* name() const override { return settings_.decoupled ? "adamw" : "adam"; }
 
  private:
-  void update(Slot& slot, const Gradient& gradient) override;
+  void update(Slot& slot, const Gradient& gradient, const Tensor& grad_scale) override;
   AdamSettings settings_;
 };
 
@@ -95,7 +96,7 @@ class RMSprop final : public Optimizer {
   const char* name() const override { return "rmsprop"; }
 
  private:
-  void update(Slot& slot, const Gradient& gradient) override;
+  void update(Slot& slot, const Gradient& gradient, const Tensor& grad_scale) override;
   RMSpropOptions options_;
 };
 
@@ -104,9 +105,11 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& name, const std::ve
                                           double momentum);
 
 // ---- clipping (Pascanu et al. 2013)
-// The norm of all gradients together, as if they were one vector; accumulated in f64.
-double grad_norm(const std::vector<Variable>& parameters);
-// If the norm is above max_norm (0 or more, infinity included), every gradient is multiplied by max_norm / (norm + 1e-6). Returns the norm before. NumericError naming
+// The norm of all gradients together, as if they were one vector: rank 0, f64, on their device, for which nothing waits here.
+Tensor grad_norm(const std::vector<Variable>& parameters);
+// For optimizer.step: min(1, max_norm / (norm + 1e-6)), NaN if the norm is NaN. UsageError unless max_norm is 0 or more.
+Tensor clip_factor(const Tensor& norm, double max_norm);
+// Multiplies every gradient by clip_factor and returns the norm before. NumericError naming
 // the parameter if a gradient is not finite; gradients are untouched then, and no step should be taken.
 double clip_grad_norm(const std::vector<Variable>& parameters, double max_norm);
 

@@ -188,28 +188,35 @@ EpochRecord Trainer::train_epoch(int64_t epoch) try {
   throw NumericError(text("train: at step ", step_, ", in epoch ", epoch + 1, ": ", what.substr(0, what.find('\n')), "; a smaller --lr usually helps"));
 }
 
-// One training step; adds to the record's sums and returns how many of the batch were right.
+// One training step; adds to the record's sums and returns how many of the batch were right. All of it is asked of the device before
+// the host waits for the first number.
 double Trainer::train_batch(const Batch& batch, EpochRecord& record) {
   set_dropout_stream(options_.seed, static_cast<uint64_t>(step_));
-  const Tensor labels = indices(batch.labels);
-  const Variable logits = model_.network->forward(ids_of(batch), lengths_of(batch));
-  require_finite(logits.value());
-  CrossEntropySettings settings;
-  settings.label_smoothing = options_.label_smoothing;
-  const Variable loss = cross_entropy(logits, labels, settings);
-  const double value = loss.item();
-  if (!std::isfinite(value)) throw NumericError("the loss is NaN or infinite");
-  optimizer_->zero_grad();
-  loss.backward();
-  const double norm = options_.clip > 0 ? clip_grad_norm(parameters_, options_.clip) : grad_norm(parameters_);
-  if (!std::isfinite(norm)) throw NumericError("a gradient is NaN or infinite");
-  record.grad_norm += norm;
   record.lr = scheduled_lr(schedule_, step_);
   optimizer_->set_lr(record.lr);
-  optimizer_->step();
+  const std::vector<double> result = take_step(ids_of(batch), lengths_of(batch), indices(batch.labels)).to_vector<double>();
+  const double loss = result[0], norm = result[1], right = result[2], logits = result[3];
+  if (!std::isfinite(logits)) throw NumericError("the model's output is NaN or infinite");
+  if (!std::isfinite(loss)) throw NumericError("the loss is NaN or infinite");
+  if (!std::isfinite(norm)) throw NumericError("a gradient is NaN or infinite");
   step_++;
-  record.train_loss += value * static_cast<double>(batch.size);
-  return sum(eq(argmax(logits.value(), 1).to(DType::f32), labels.to(DType::f32))).item();
+  record.grad_norm += norm;
+  record.train_loss += loss * static_cast<double>(batch.size);
+  return right;
+}
+
+// f64: the loss, the norm of all gradients, how many are right, and the square of the logits' norm.
+Tensor Trainer::take_step(const Tensor& ids, const Tensor& lengths, const Tensor& labels) {
+  CrossEntropySettings settings;
+  settings.label_smoothing = options_.label_smoothing;
+  optimizer_->zero_grad();
+  const Variable logits = model_.network->forward(ids, lengths);
+  const Variable loss = cross_entropy(logits, labels, settings);
+  loss.backward();
+  const Tensor norm = grad_norm(parameters_);
+  optimizer_->step(options_.clip > 0 ? clip_factor(norm, options_.clip) : Tensor());
+  const Tensor right = sum(eq(argmax(logits.value(), 1).to(DType::f64), labels.to(DType::f64)));
+  return stack({loss.value().to(DType::f64), norm, right, squared_norm(logits.value())});
 }
 
 void Trainer::require_finite_weights() const {

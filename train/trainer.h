@@ -39,6 +39,7 @@ class Trainer {
  private:
   EpochRecord train_epoch(int64_t epoch);
   double train_batch(const Batch& batch, EpochRecord& record);
+  Tensor take_step(const Tensor& ids, const Tensor& lengths, const Tensor& labels);
   bool add(const EpochRecord& record);  // true: its model is the best so far
   void require_finite_weights() const;
   void save(const std::string& name, bool with_optimizer) const;
