@@ -10,9 +10,11 @@ namespace {
 #if defined(__CUDACC__)
 constexpr const char* kName = "cuda";
 constexpr bool kKeepsFreedBlocks = true;
+constexpr size_t kBlasWorkspace = size_t{32} << 20;  // what NVIDIA recommends for Hopper
 #else
 constexpr const char* kName = "emulated";
 constexpr bool kKeepsFreedBlocks = false;  // reuse would hide what the emulator looks for
+constexpr size_t kBlasWorkspace = 256;
 #endif
 
 const char* name_of(Indexed by) {
@@ -34,6 +36,9 @@ Gpu::Gpu() : Device(kName, kKeepsFreedBlocks) {
   gpu::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
   gpu::check(cublasCreate(&blas_), "starting cuBLAS");
   gpu::check(cublasSetStream(blas_, stream_), "starting cuBLAS");
+  void* workspace = nullptr;  // its own would be allocated anew for each graph
+  gpu::check(cudaMalloc(&workspace, kBlasWorkspace), "allocating memory");
+  gpu::check(cublasSetWorkspace(blas_, workspace, kBlasWorkspace), "starting cuBLAS");
   staging_.open(stream_);
   void* block = nullptr;
   gpu::check(cudaMalloc(&block, sizeof(WrongIndex)), "allocating memory");
@@ -53,16 +58,21 @@ void* Gpu::allocate(size_t bytes) {
   return block;
 }
 
-void Gpu::release(void* block, size_t) { gpu::check(cudaFree(block), "freeing memory"); }
+void Gpu::release(void* block, size_t) {
+  if (graph_.recording()) return graph_.keep(block);
+  gpu::check(cudaFree(block), "freeing memory");
+}
 
 void Gpu::upload(void* to, const void* host, size_t bytes) { staging_.upload(to, host, bytes); }
 
 void Gpu::download(void* host, const void* from, size_t bytes) {
+  require_no_recording("fetch numbers from");
   staging_.download(host, from, bytes);
   synchronize();
 }
 
 void Gpu::synchronize() {
+  require_no_recording("wait for");
   gpu::check(cudaStreamSynchronize(stream_), "waiting for the device");
   if (!indexed_) return;
   indexed_ = false;
@@ -72,6 +82,30 @@ void Gpu::synchronize() {
   gpu::check(cudaMemsetAsync(wrong_index_, 0, sizeof wrong, stream_), "clearing memory");
   throw IndexError(text(name_of(static_cast<Indexed>(wrong.by)), " ", wrong.index, " is outside [0, ", wrong.limit,
                         "); found on ", name(), " when the host next waited for it"));
+}
+
+void Gpu::require_no_recording(const char* what) const {
+  if (!graph_.recording()) return;
+  throw DeviceError(text(name(), ": the host cannot ", what, " this device while a graph is recorded: nothing is computed until it is launched"));
+}
+
+void Gpu::begin_capture() {
+  if (graph_.recording()) throw DeviceError(text(name(), ": a graph is being recorded already"));
+  graph_.wait();  // what it copies from the host stays in its place until then
+  staging_.begin_recording();
+  graph_.begin(stream_);
+}
+
+void Gpu::launch_capture() {
+  staging_.end_recording();
+  graph_.launch();
+}
+
+void Gpu::abandon_capture() noexcept {
+  staging_.end_recording();
+  try {
+    graph_.abandon();
+  } catch (const Error&) {}  // a device that failed says so at its next call
 }
 
 // Used by tensor/devices.cpp.

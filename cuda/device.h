@@ -2,9 +2,11 @@
 // plain twin in tensor/reference.cpp.
 //
 // All work goes to one stream and is done in the order in which it was asked for. A freed block can therefore be used
-// again at once: whatever still reads it comes first. Only download and synchronize wait.
+// again at once: whatever still reads it comes first. Only download and synchronize wait. (graph.h: a stretch of that work
+// can be recorded and started as one.)
 #pragma once
 #include "cuda/gpu.h"
+#include "cuda/graph.h"
 #include "cuda/index_check.h"
 #include "cuda/staging.h"
 #include "tensor/device.h"
@@ -22,6 +24,9 @@ class Gpu final : public Device {
   void download(void* host, const void* from, size_t bytes) override;
   void synchronize() override;
   bool on_host() const override { return false; }
+  void begin_capture() override;
+  void launch_capture() override;
+  void abandon_capture() noexcept override;
 
   // elementwise.cu
   void unary(Unary op, View y, View x, double p, double q) override;
@@ -79,9 +84,12 @@ class Gpu final : public Device {
   void adam(View p, View m, View v, View g, View rows, const AdamOptions& options) override;
 
  private:
+  void require_no_recording(const char* what) const;
+
   cudaStream_t stream_ = nullptr;
   cublasHandle_t blas_ = nullptr;
   Staging staging_;
+  Graph graph_;
   WrongIndex* wrong_index_ = nullptr;  // on the device
   bool indexed_ = false;               // has a kernel been launched since that may have written there?
 };

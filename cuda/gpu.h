@@ -97,10 +97,7 @@ void launch(const char* name, void (*kernel)(Params...), dim3 grid, dim3 block, 
   kernel<<<grid, block, shared_bytes, stream>>>(static_cast<Params>(args)...);
   check(cudaGetLastError(), name);
 #else
-  (void)stream;
-  auto call = [&] { kernel(static_cast<Params>(args)...); };
-  const auto call_it = [](void* it) { (*static_cast<decltype(call)*>(it))(); };
-  run_grid({name, grid, block, shared_bytes, call_it, &call});
+  run_or_record(stream, name, grid, block, shared_bytes, [=] { kernel(static_cast<Params>(args)...); });
 #endif
 }
 

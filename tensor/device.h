@@ -67,6 +67,10 @@ class Device {
   virtual void download(void* host, const void* from, size_t bytes) = 0;
   virtual void synchronize() {}
   virtual bool on_host() const { return true; }  // may the host read its memory directly?
+  // Records calls and starts them as one (capture.h). Devices that do all at once have nothing to record.
+  virtual void begin_capture() {}
+  virtual void launch_capture() {}
+  virtual void abandon_capture() noexcept {}
 
   // ---- elementwise
   virtual void fill(View y, double value) = 0;                           // any dtype

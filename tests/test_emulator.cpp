@@ -480,18 +480,22 @@ TEST_CASE_TEMPLATE("emulator: cuBLAS products, strided and transposed", T, float
 TEST_CASE("emulator: cuBLAS operands beyond their allocation are named") {
   Buffer<float> a(6), b(6), c(4);
   const float one = 1, zero = 0;
+  cublasHandle_t handle = nullptr;
   const auto error_with = [&](int lda, int ldb, long long stride_c, int batch) {
     return error_of([&] {
-      cublasSgemmStridedBatched(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 3, &one, a.data, lda, 0, b.data, ldb, 0, &zero,
-                                c.data, 2, stride_c, batch);
+      gpu::check(cublasSgemmStridedBatched(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 3, &one, a.data, lda, 0, b.data, ldb, 0, &zero,
+                                c.data, 2, stride_c, batch), "product");
     });
   };
+  CHECK(contains(error_with(2, 3, 4, 1), "product: not initialized"));
+  cublasCreate(&handle);
   CHECK(error_with(2, 3, 4, 1) == "no error");
   CHECK(contains(error_with(3, 3, 4, 1),
                  "matrix a (2, 3, column-major) of 1 with leading dimension 3 and stride 0 takes 32 bytes"));
   CHECK(contains(error_with(2, 2, 4, 1),
                  "matrix b (3, 2, column-major) has a leading dimension of 2, less than its rows"));
   CHECK(contains(error_with(2, 3, 4, 2), "matrix c (2, 2, column-major) of 2"));
+  cublasDestroy(handle);
 }
 
 }  // namespace heed::HEED_GPU

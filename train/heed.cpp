@@ -81,6 +81,7 @@ void run(int argc, char** argv) {
   CLI::App* command = app.add_subcommand("train", "train a text classifier; the last line is its test accuracy");
   add_machine_options(*command, machine);
   add_train_options(*command, train);
+  command->add_flag("--graph", train.graph, "cuda, emulated: record each step as a CUDA graph and start it as one");
   command->callback([&, command] {
     prepare(machine.device, machine.threads);
     train.device = machine.device, train.threads = machine.threads;

@@ -38,6 +38,7 @@ struct TrainOptions {
   std::string out = "runs/latest";
   bool resume = false;
   std::string device = "cpu";
+  bool graph = false;  // a step is recorded and started as one (cuda, emulated)
   int threads = 0;  // 0: all cores
 };
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "autograd/ops.h"
+#include "tensor/capture.h"
 #include "tensor/random.h"
 #include "train/json.h"
 #include "train/safetensors.h"
@@ -94,6 +95,9 @@ TrainOptions as_begun(const TrainOptions& options, const std::function<bool(cons
 
 Trainer::Trainer(const TrainOptions& options, TextDataset dataset) : options_(options), dataset_(std::move(dataset)) {
   check(options_);
+  if (options_.graph && default_device().on_host()) {
+    throw UsageError(text("--graph is for --device cuda or emulated; ", default_device().name(), " has nothing to start"));
+  }
   if (options_.limit > 0 && options_.limit < static_cast<int64_t>(dataset_.train.size())) {
     Random(mix_key(options_.seed, 3)).shuffle(dataset_.train);  // files come class by class
     dataset_.train.resize(static_cast<size_t>(options_.limit));
@@ -130,6 +134,7 @@ Trainer::Trainer(const TrainOptions& options, TextDataset dataset) : options_(op
 }
 
 void Trainer::run() {
+  first_step_ = step_;
   while (epoch() < options_.epochs && (options_.patience == 0 || epoch() - best_epoch_ < options_.patience)) {
     const EpochRecord record = train_epoch(epoch());
     const bool best = add(record);
@@ -209,6 +214,8 @@ double Trainer::train_batch(const Batch& batch, EpochRecord& record) {
 Tensor Trainer::take_step(const Tensor& ids, const Tensor& lengths, const Tensor& labels) {
   CrossEntropySettings settings;
   settings.label_smoothing = options_.label_smoothing;
+  // The first step runs as it comes, so that libraries set themselves up.
+  Capture capture(default_device(), options_.graph && step_ > first_step_);
   optimizer_->zero_grad();
   const Variable logits = model_.network->forward(ids, lengths);
   const Variable loss = cross_entropy(logits, labels, settings);
@@ -216,7 +223,9 @@ Tensor Trainer::take_step(const Tensor& ids, const Tensor& lengths, const Tensor
   const Tensor norm = grad_norm(parameters_);
   optimizer_->step(options_.clip > 0 ? clip_factor(norm, options_.clip) : Tensor());
   const Tensor right = sum(eq(argmax(logits.value(), 1).to(DType::f64), labels.to(DType::f64)));
-  return stack({loss.value().to(DType::f64), norm, right, squared_norm(logits.value())});
+  const Tensor result = stack({loss.value().to(DType::f64), norm, right, squared_norm(logits.value())});
+  capture.launch();
+  return result;
 }
 
 void Trainer::require_finite_weights() const {

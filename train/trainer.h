@@ -54,7 +54,7 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   ScheduleOptions schedule_;
   std::vector<EpochRecord> records_;
-  int64_t steps_per_epoch_ = 0, step_ = 0, best_epoch_ = 0;
+  int64_t steps_per_epoch_ = 0, step_ = 0, first_step_ = 0, best_epoch_ = 0;
 };
 
 // The options with which the run in options.out was begun, but for those that are given now. FileError if there is no such run.

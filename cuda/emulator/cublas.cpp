@@ -7,12 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/emulator/graph.h"
 #include "cuda/emulator/memory.h"
 #include "tensor/error.h"
 
 namespace heed::emulated {
 
-struct CublasContext {};
+struct CublasContext {
+  cudaStream_t stream = nullptr;
+};
 
 namespace {
 
@@ -165,17 +168,20 @@ const char* cublasGetStatusString(cublasStatus_t status) {
 
 cublasStatus_t cublasCreate(cublasHandle_t* handle) { return *handle = new CublasContext, CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasDestroy(cublasHandle_t handle) { return delete handle, CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasSetStream(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
+  return handle->stream = stream, CUBLAS_STATUS_SUCCESS;
+}
 cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasGetVersion(cublasHandle_t, int* version) { return *version = 0, CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasSetWorkspace(cublasHandle_t, void*, size_t) { return CUBLAS_STATUS_SUCCESS; }
 
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n,
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n,
                                           int k, const void* alpha, const void* a, cudaDataType a_type, int lda,
                                           long long stride_a, const void* b, cudaDataType b_type, int ldb,
                                           long long stride_b, const void* beta, void* c, cudaDataType c_type, int ldc,
                                           long long stride_c, int batch, cublasComputeType_t compute,
                                           cublasGemmAlgo_t) {
+  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
   const Gemm gemm{op_a,
                   op_b,
                   m,
@@ -190,13 +196,18 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t, cublasOperation_t op_a
   if (doubles != (compute == CUBLAS_COMPUTE_64F) || doubles != all_doubles || a_type != b_type) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  if (doubles) {
-    multiply_all(gemm, *static_cast<const double*>(alpha), *static_cast<const double*>(beta));
-  } else if (a_type == CUDA_R_32F && c_type == CUDA_R_32F) {
-    multiply_all(gemm, *static_cast<const float*>(alpha), *static_cast<const float*>(beta));
-  } else {
-    multiply_mixed(gemm, *static_cast<const float*>(alpha), *static_cast<const float*>(beta));
-  }
+  // alpha and beta are read now, the matrices when the product's turn comes.
+  const auto value = [&](const void* x) { return doubles ? *static_cast<const double*>(x) : *static_cast<const float*>(x); };
+  const double factor = value(alpha), keep = value(beta);
+  submit(handle->stream, GraphNode::Kind::product, [=] {
+    if (doubles) {
+      multiply_all(gemm, factor, keep);
+    } else if (a_type == CUDA_R_32F && c_type == CUDA_R_32F) {
+      multiply_all(gemm, static_cast<float>(factor), static_cast<float>(keep));
+    } else {
+      multiply_mixed(gemm, static_cast<float>(factor), static_cast<float>(keep));
+    }
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -6,15 +6,17 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
+#include "cuda/emulator/graph.h"
 #include "cuda/emulator/memory.h"
 #include "tensor/error.h"
 
 namespace heed::emulated {
 
-struct Stream {};
 struct Event {
   std::chrono::steady_clock::time_point time;
+  bool recorded = false;  // in a graph: not to be waited for
 };
 
 namespace {
@@ -25,6 +27,19 @@ size_t machine_memory() {
 
 bool on_device(cudaMemcpyKind kind, bool destination) {
   return kind == cudaMemcpyDeviceToDevice || kind == (destination ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost);
+}
+
+// Host memory that the device reads by itself, by first byte.
+std::map<const char*, size_t>& pinned() {
+  static auto& blocks = *new std::map<const char*, size_t>;  // never destroyed, like the device
+  return blocks;
+}
+
+bool is_pinned(const void* begin, size_t bytes) {
+  const auto next = pinned().upper_bound(static_cast<const char*>(begin));
+  if (next == pinned().begin()) return false;
+  const auto& [block, size] = *std::prev(next);
+  return static_cast<const char*>(begin) + bytes <= block + size;
 }
 
 void check_range(bool device, const void* begin, size_t bytes, const char* what) {
@@ -47,6 +62,16 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "no CUDA-capable device is detected";
     case cudaErrorInvalidDevice:
       return "invalid device ordinal";
+    case cudaErrorIllegalState:
+      return "the operation cannot be performed in the present state";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
+    case cudaErrorCapturedEvent:
+      return "operation not permitted on an event last recorded in a capturing stream";
+    case cudaErrorGraphExecUpdateFailure:
+      return "the graph update was not performed because it included changes which violated constraints";
   }
   return "unknown error";
 }
@@ -90,23 +115,32 @@ cudaError_t cudaFree(void* block) {
 cudaError_t cudaMallocHost(void** block, size_t bytes) {
   *block = nullptr;
   if (bytes == 0) return cudaSuccess;
-  return posix_memalign(block, 64, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
+  if (posix_memalign(block, 64, bytes) != 0) return cudaErrorMemoryAllocation;
+  pinned()[static_cast<char*>(*block)] = bytes;
+  return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* block) {
   check_host_range(block, 1, "cudaFreeHost: the block");
+  pinned().erase(static_cast<char*>(block));
   std::free(block);
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
-  if (kind != cudaMemcpyDefault) {
-    check_range(on_device(kind, true), to, bytes, "cudaMemcpy: the destination");
-    check_range(on_device(kind, false), from, bytes, "cudaMemcpy: the source");
+  const void* host = kind == cudaMemcpyHostToDevice ? from : kind == cudaMemcpyDeviceToHost ? to : nullptr;
+  if (recording(stream) && host && !is_pinned(host, bytes)) {
+    throw DeviceError(text("cudaMemcpyAsync: host memory at ", host, " is copied in a graph, which runs later, but is not pinned"));
   }
-  const OpenMemory open;
-  std::memmove(to, from, bytes);
+  submit(stream, GraphNode::Kind::copy, [=] {
+    if (kind != cudaMemcpyDefault) {
+      check_range(on_device(kind, true), to, bytes, "cudaMemcpy: the destination");
+      check_range(on_device(kind, false), from, bytes, "cudaMemcpy: the source");
+    }
+    const OpenMemory open;
+    std::memmove(to, from, bytes);
+  });
   return cudaSuccess;
 }
 
@@ -114,11 +148,13 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
 }
 
-cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t) {
+cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
-  check_device_range(to, bytes, "cudaMemset: the destination");
-  const OpenMemory open;
-  std::memset(to, byte, bytes);
+  submit(stream, GraphNode::Kind::set, [=] {
+    check_device_range(to, bytes, "cudaMemset: the destination");
+    const OpenMemory open;
+    std::memset(to, byte, bytes);
+  });
   return cudaSuccess;
 }
 
@@ -127,18 +163,23 @@ cudaError_t cudaMemset(void* to, int byte, size_t bytes) { return cudaMemsetAsyn
 cudaError_t cudaStreamCreate(cudaStream_t* stream) { return *stream = new Stream, cudaSuccess; }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) { return delete stream, cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (!recording(stream)) return cudaSuccess;
+  stream->invalid = true;
+  return cudaErrorStreamCaptureUnsupported;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return *event = new Event, cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  event->recorded = recording(stream);
   event->time = std::chrono::steady_clock::now();
   return cudaSuccess;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) { return event->recorded ? cudaErrorCapturedEvent : cudaSuccess; }
+cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   *milliseconds = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
   return cudaSuccess;

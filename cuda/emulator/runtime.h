@@ -1,5 +1,5 @@
-// The part of the CUDA runtime that heed uses, under its own names. Work is done at once, in the call: a stream is an
-// empty object. A call that the real runtime would carry out on wrong memory throws DeviceError here.
+// The part of the CUDA runtime that heed uses, under its own names. Work is done at once, in the call, unless the stream
+// records a graph (graph.h). A call that the real runtime would carry out on wrong memory throws DeviceError here.
 #pragma once
 #include <cstddef>
 
@@ -14,6 +14,11 @@ enum cudaError_t {
   cudaErrorInvalidConfiguration = 9,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
+  cudaErrorIllegalState = 401,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorCapturedEvent = 907,
+  cudaErrorGraphExecUpdateFailure = 910,
 };
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost,
@@ -23,10 +28,14 @@ enum cudaMemcpyKind {
   cudaMemcpyDefault
 };
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
 enum { cudaEventDefault = 0, cudaEventDisableTiming = 2 };
 
 using cudaStream_t = struct Stream*;
 using cudaEvent_t = struct Event*;
+using cudaGraph_t = struct RecordedGraph*;
+using cudaGraphExec_t = struct ExecutableGraph*;
+struct cudaGraphExecUpdateResultInfo {};
 
 struct cudaDeviceProp {
   char name[256];
@@ -79,5 +88,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* result);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
 }  // namespace heed::emulated
