@@ -50,7 +50,7 @@ TEST_SOURCES    := $(wildcard tests/*.cpp)
 EXAMPLES        := $(basename $(wildcard examples/*.cpp))
 object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 
-.PHONY: always all test train imdb examples debug sanitize races faults format lint install help clean check-packages cuda cuda-tests cuda-f32 check-nvcc
+.PHONY: always all test train imdb examples check-examples debug sanitize races faults format lint install help clean check-packages cuda cuda-tests cuda-f32 check-nvcc
 all: $(BUILD)/heed $(addprefix $(BUILD)/, $(EXAMPLES))
 
 help:
@@ -58,7 +58,7 @@ help:
 	@echo 'make test       all tests; the last line is "N passed, N failed"'
 	@echo 'make train      the main job: trains the text classifier on the built-in reviews'
 	@echo 'make imdb       downloads IMDb (aclImdb v1), trains and evaluates; ARCHIVE=file [MD5=...] takes a local copy'
-	@echo 'make examples   builds and runs every example'
+	@echo 'make examples   builds and runs every example; make check-examples: their quick settings print what they show'
 	@echo 'make debug      -O0 -g into build/debug, for gdb'
 	@echo 'make sanitize   the tests under AddressSanitizer and UBSan'
 	@echo 'make races      the CUDA kernels under ThreadSanitizer; make faults: who finds which planted fault'
@@ -138,7 +138,7 @@ $(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libheed.a
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
 # Beside other programs OpenMP's spinning would cost many times the work.
-test sanitize examples: export GOMP_SPINCOUNT ?= 10000
+test sanitize examples check-examples: export GOMP_SPINCOUNT ?= 10000
 test: $(BUILD)/heed-tests $(BUILD)/heed
 	$(BUILD)/heed-tests
 
@@ -151,6 +151,9 @@ imdb: $(BUILD)/heed
 
 examples: $(addprefix $(BUILD)/, $(EXAMPLES))
 	@set -e; for program in $(sort $^); do echo "== $$program"; $$program; done
+
+check-examples: $(addprefix $(BUILD)/, $(EXAMPLES))
+	tests/check_examples.sh $(sort $^)
 
 # All of the library, so that gdb can call what the program does not: print x.to_string(4).
 debug:
