@@ -5,7 +5,8 @@
 // lies, a transpose is a flag; only others are copied first. Leading axes that continue the rows become one large
 // product; of the others, the longest is cuBLAS's batch.
 //
-// f32 is multiplied as f32. HEED_TF32=1 allows tensor cores with ten bits of mantissa instead of 23.
+// f32 is multiplied as f32. HEED_TF32=1 allows tensor cores with ten bits of mantissa instead of 23. f16 and bf16 are
+// read as they are, and their products added in f32.
 #include <cstdlib>
 #include <utility>
 
@@ -30,6 +31,18 @@ cublasStatus_t gemm(cublasHandle_t blas, cublasOperation_t op_a, cublasOperation
                                    step_c, count);
 }
 
+constexpr cudaDataType_t code_of(f16) { return CUDA_R_16F; }
+constexpr cudaDataType_t code_of(bf16) { return CUDA_R_16BF; }
+
+template <class Half>
+cublasStatus_t gemm(cublasHandle_t blas, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n, int k,
+                    const float* alpha, const Half* a, int lda, int64_t step_a, const Half* b, int ldb, int64_t step_b,
+                    const float* beta, float* c, int ldc, int64_t step_c, int count) {
+  const cudaDataType_t code = code_of(Half{});
+  return cublasGemmStridedBatchedEx(blas, op_a, op_b, m, n, k, alpha, a, code, lda, step_a, b, code, ldb, step_b, beta,
+                                    c, CUDA_R_32F, ldc, step_c, count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+}
+
 // The longest batch axis becomes cuBLAS's own: it goes first, and there is one even if its size is 1.
 void lead_with_longest(Products& p) {
   for (int i = 1; i < p.rank; i++) {
@@ -46,8 +59,8 @@ void check_counts(const Products& p) {
 
 // All products of the first batch axis, whose other leading indices are already in the pointers. Read by columns, a
 // matrix whose rows lie is its own transpose, which is what the product of columns wants: so a and b change places.
-template <class T>
-void multiply(cublasHandle_t blas, const Products& p, const T* a, const T* b, T* c, T alpha, T beta) {
+template <class In, class Out>
+void multiply(cublasHandle_t blas, const Products& p, const In* a, const In* b, Out* c, Out alpha, Out beta) {
   const Layout la(p.a, p.M, p.K), lb(p.b, p.K, p.N), lc(p.c, p.M, p.N);
   const Batch& batch = p.batch[0];
   const int M = static_cast<int>(p.M), N = static_cast<int>(p.N), K = static_cast<int>(p.K);
@@ -62,13 +75,13 @@ void multiply(cublasHandle_t blas, const Products& p, const T* a, const T* b, T*
   gpu::check(status, "matmul");
 }
 
-template <class T>
+template <class In, class Out>
 void multiply_all(cublasHandle_t blas, const Products& p, double alpha, double beta) {
   for (int64_t call = 0; call < p.count(1); call++) {
-    const T *a = static_cast<const T*>(p.a.data), *b = static_cast<const T*>(p.b.data);
-    T* c = static_cast<T*>(p.c.data);
+    const In *a = static_cast<const In*>(p.a.data), *b = static_cast<const In*>(p.b.data);
+    Out* c = static_cast<Out*>(p.c.data);
     p.seek(call, 1, a, b, c);
-    multiply(blas, p, a, b, c, static_cast<T>(alpha), static_cast<T>(beta));
+    multiply(blas, p, a, b, c, static_cast<Out>(alpha), static_cast<Out>(beta));
   }
 }
 
@@ -87,7 +100,9 @@ void Gpu::matmul(View c, View a, View b, double alpha, double beta) {
   multiply_readable(*this, c, a, b, beta, [&](Products p) {
     lead_with_longest(p);
     check_counts(p);
-    with_floats(c.dtype, [&](auto t) { multiply_all<decltype(t)>(blas_, p, alpha, beta); });
+    if (a.dtype == DType::f16) return multiply_all<f16, float>(blas_, p, alpha, beta);
+    if (a.dtype == DType::bf16) return multiply_all<bf16, float>(blas_, p, alpha, beta);
+    with_floats(c.dtype, [&](auto t) { multiply_all<decltype(t), decltype(t)>(blas_, p, alpha, beta); });
   });
 }
 

@@ -90,6 +90,7 @@ class Device {
 
   // ---- matrix product: c = alpha a b + beta c, for every leading index
   // a: (..., M, K), b: (..., K, N), c: (..., M, N), the same leading axes. beta = 0 does not read c. K = 0 gives beta c.
+  // a and b may both be f16, or both bf16: c is f32 then, and so are the sums.
   virtual void matmul(View c, View a, View b, double alpha, double beta) = 0;
 
   // ---- along the last axis

@@ -14,6 +14,7 @@ enum class DType : uint8_t { f32, f64, f16, bf16, i32 };
 size_t size_of(DType dtype);
 const char* name_of(DType dtype);
 inline bool computes(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
 // IEEE half precision, rounded to nearest even; written out so that it is the same on every machine.
 struct f16 {

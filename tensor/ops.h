@@ -83,6 +83,7 @@ double sum_of_squares(const Tensor& x);                          // the same on 
 
 // ---- linear algebra
 // a: (..., M, K), b: (..., K, N) -> (..., M, N); leading axes broadcast; a vector (K,) counts as a row before, a column after.
+// Of two f16, or two bf16, the product is f32, and so are its sums.
 Tensor matmul(const Tensor& a, const Tensor& b);
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});  // x weight^T + bias; weight: (out, in)
 

@@ -21,10 +21,19 @@ Shape with_matrix(Shape lead, int64_t rows, int64_t columns) {
   return lead;
 }
 
+// What a device multiplies: halves of one kind as they are, everything else as f32 or f64.
+struct Factors {
+  Tensor a, b;
+};
+Factors factors(const char* op, const Tensor& a, const Tensor& b) {
+  if (a.defined() && b.defined() && a.dtype() == b.dtype() && is_half(a.dtype())) return {a, b};
+  return {checks::floats(op, a), checks::floats(op, b)};
+}
+
 }  // namespace
 
 Tensor matmul(const Tensor& left, const Tensor& right) {
-  Tensor a = checks::floats("matmul", left), b = checks::floats("matmul", right);
+  auto [a, b] = factors("matmul", left, right);
   checks::same_kind("matmul", a, b);
   if (a.rank() == 0 || b.rank() == 0) {
     throw ShapeError(text("matmul: ", operand(0, "a", a.shape()), " and ", operand(1, "b", b.shape()), " must have an axis each"));
@@ -46,7 +55,7 @@ Tensor matmul(const Tensor& left, const Tensor& right) {
     }
   }
   const int64_t m = a.shape().back(2), k = a.shape().back(), n = b.shape().back();
-  Tensor c(with_matrix(lead, m, n), a.dtype(), a.device());
+  Tensor c(with_matrix(lead, m, n), is_half(a.dtype()) ? DType::f32 : a.dtype(), a.device());
   a.device().matmul(c.view(), a.expand(with_matrix(lead, m, k)).view(), b.expand(with_matrix(lead, k, n)).view(), 1, 0);
   if (row) c = c.squeeze(-2);
   if (column) c = c.squeeze(-1);
@@ -54,7 +63,7 @@ Tensor matmul(const Tensor& left, const Tensor& right) {
 }
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  const Tensor x = checks::floats("linear", input), w = checks::floats("linear", weight);
+  const auto [x, w] = factors("linear", input, weight);
   if (w.rank() != 2 || x.rank() == 0 || x.shape().back() != w.shape()[1] || (bias.defined() && !(bias.shape() == Shape{w.shape()[0]}))) {
     throw ShapeError(text("linear: ", operand(0, "x", x.shape()), ", ", operand(1, "weight", w.shape()),
                           bias.defined() ? ", " + operand(2, "bias", bias.shape()) : "",
@@ -62,8 +71,9 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   }
   Tensor y = matmul(x, w.transpose(0, 1));
   if (bias.defined()) {
-    checks::same_kind("linear", x, bias, "bias", 2);
-    y.device().binary(Binary::add, y.view(), y.view(), bias.expand(y.shape()).view());
+    const Tensor b = checks::floats("linear", bias);
+    checks::same_kind("linear", is_half(x.dtype()) ? y : x, b, "bias", 2);
+    y.device().binary(Binary::add, y.view(), y.view(), b.expand(y.shape()).view());
   }
   return y;
 }

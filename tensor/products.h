@@ -45,8 +45,8 @@ struct Products {
   }
 
   // Moves the three pointers to the product with this index among count(first).
-  template <class T>
-  void seek(int64_t index, int first, const T*& a_at, const T*& b_at, T*& c_at) const {
+  template <class In, class Out>
+  void seek(int64_t index, int first, const In*& a_at, const In*& b_at, Out*& c_at) const {
     for (int i = first; i < rank; i++) {
       const int64_t at = index % batch[i].size;
       index /= batch[i].size;
@@ -87,8 +87,11 @@ struct Layout {
 // A copy of an operand in scratch memory, with contiguous matrices. Leading axes with stride 0 are not repeated.
 class ScratchCopy {
  public:
-  ScratchCopy(Device& device, View v) : original_(v), scratch_(device.memory(), drop_repeats(v)) {
+  ScratchCopy(Device& device, const View& v) : ScratchCopy(device, v, v.dtype) {}
+  ScratchCopy(Device& device, View v, DType dtype)
+      : original_(v), scratch_(device.memory(), drop_repeats(v) * size_of(dtype)) {
     v.data = scratch_.as<void>();
+    v.dtype = dtype;
     v.strides = contiguous_strides(v.shape);
     once_ = v;
     for (int i = 0; i < v.rank(); i++) {
@@ -106,11 +109,11 @@ class ScratchCopy {
   void store(Device& device) const { device.copy(original_, all_); }
 
  private:
-  static size_t drop_repeats(View& v) {
+  static size_t drop_repeats(View& v) {  // and counts the elements that are left
     for (int i = 0; i < v.rank() - 2; i++) {
       if (v.strides[i] == 0) v.shape[i] = 1;
     }
-    return static_cast<size_t>(v.numel()) * size_of(v.dtype);
+    return static_cast<size_t>(v.numel());
   }
 
   View original_, once_, all_;  // all_ is once_ with its repeats

@@ -498,4 +498,20 @@ TEST_CASE("emulator: cuBLAS operands beyond their allocation are named") {
   cublasDestroy(handle);
 }
 
+TEST_CASE("emulator: cuBLAS products of halves: what fits, and which types go together") {
+  Buffer<f16> a(6), b(6);
+  Buffer<float> c(4);
+  const float one = 1, zero = 0;
+  const auto multiply = [&](int lda, cudaDataType type_b, cudaDataType type_c) {
+    return cublasGemmStridedBatchedEx(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 3, &one, a.data, CUDA_R_16F, lda, 0,
+                                      b.data, type_b, 3, 0, &zero, c.data, type_c, 2, 4, 1, CUBLAS_COMPUTE_32F,
+                                      CUBLAS_GEMM_DEFAULT);
+  };
+  CHECK(multiply(2, CUDA_R_16F, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS);
+  CHECK(contains(error_of([&] { multiply(3, CUDA_R_16F, CUDA_R_32F); }),
+                 "leading dimension 3 and stride 0 takes 16 bytes"));
+  CHECK(multiply(2, CUDA_R_16BF, CUDA_R_32F) == CUBLAS_STATUS_NOT_SUPPORTED);
+  CHECK(multiply(2, CUDA_R_16F, CUDA_R_16BF) == CUBLAS_STATUS_NOT_SUPPORTED);
+}
+
 }  // namespace heed::HEED_GPU

@@ -157,6 +157,17 @@ TEST_CASE("gpu: at 4 million elements every kernel launches at least 128 blocks 
   check("adam", [&] { d.adam(x, y, z, u, none, {1e-3, 0.9, 0.999, 1e-8, 0, true, 1, {}}); });
 }
 
+TEST_CASE("gpu: halves are multiplied as they lie, no kernel widens them first") {
+  const OnDevice on(emulated_device());
+  for (DType half : {DType::f16, DType::bf16}) {
+    const Tensor x = ones({2, 3, 4}, half), w = ones({5, 4}, half);
+    gpu::LaunchRecord record;
+    CHECK(linear(x, w).dtype() == DType::f32);
+    matmul(x, x.transpose(1, 2));
+    CHECK(record.launches.empty());  // cuBLAS's own are not counted
+  }
+}
+
 // ---- the order of threads
 
 namespace {

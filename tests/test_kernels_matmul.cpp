@@ -41,6 +41,31 @@ void check(const Sizes& n, DType dtype, Layout lc, Layout la, Layout lb, double 
 
 constexpr auto kPlain = Layout::contiguous;
 
+Array as_f64(const Array& x, const Shape& shape, Layout layout) {
+  Array wide(shape, DType::f64, layout);
+  for (size_t i = 0; i < x.size(); i++) wide.set(i, x.get(i));
+  return wide;
+}
+
+// f16 and bf16 against the f64 product of the same numbers. A product of two halves is exact in f32, so that only the
+// sums round: a device that adds in halves is off by a hundred times the tolerance.
+void check_halves(const Sizes& n, DType half, Layout lc, Layout la, Layout lb, double alpha, double beta) {
+  const Shape sc = with(n.lead, n.M, n.N), sa = with(n.lead, n.M, n.K), sb = with(n.lead, n.K, n.N);
+  Array c = random(sc, DType::f32, lc, -2, 2, 1);
+  if (beta == 0) c.fill([] { return kNaN; });
+  const Array a = random(sa, half, la, -2, 2, 2), b = random(sb, half, lb, -2, 2, 3);
+  INFO(name_of(half), " ", n.lead, " ", n.M, " ", n.N, " ", n.K, " layouts ", static_cast<int>(lc), " ",
+       static_cast<int>(la), " ", static_cast<int>(lb), " beta ", beta);
+  const Run run = [&](Device& device, const std::vector<View>& v) { device.matmul(v[0], v[1], v[2], alpha, beta); };
+  const std::vector<Array> expected =
+      results(reference_device(), {as_f64(c, sc, lc), as_f64(a, sa, la), as_f64(b, sb, lb)}, run);
+  std::vector<Device*> all = gpu_devices();
+  for (Device* plain : {&reference_device(), &device("cpu")}) all.push_back(plain);
+  for (Device* device : all) check_near(*device, results(*device, {c, a, b}, run), expected, 1e-5);
+}
+
+const std::vector<DType> kHalves = {DType::f16, DType::bf16};
+
 }  // namespace
 
 TEST_CASE("kernels: matmul: every layout of every operand") {
@@ -129,6 +154,37 @@ TEST_CASE("kernels: matmul: rows that overlap") {  // a row of a starts one elem
           v[1].strides = {1, 1};
           device.matmul(v[0], v[1], v[2], 1, 0);
         });
+}
+
+TEST_CASE("kernels: matmul: halves with f32 sums, every layout of every operand") {
+  for (DType half : kHalves) {
+    for (Layout lc : kLayouts) {
+      for (Layout la : kInputLayouts) {
+        for (Layout lb : kInputLayouts) check_halves({{2, 3}, 4, 2, 3}, half, lc, la, lb, 1, 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("kernels: matmul: halves with f32 sums, sizes and rows and columns") {
+  for (DType half : kHalves) {
+    for (int64_t M : {1, 7, 33}) {
+      for (int64_t N : {1, 7, 33}) {
+        for (int64_t K : {1, 7, 100}) {
+          check_halves({{}, M, N, K}, half, kPlain, kPlain, kPlain, 1, 0);
+          check_halves({{}, M, N, K}, half, kPlain, Layout::transposed, Layout::padded, -0.5, 1.5);
+          check_halves({{3}, M, N, K}, half, Layout::padded, Layout::stepped, Layout::transposed, 1, 0);
+          check_halves({{2, 3}, M, N, K}, half, Layout::transposed, Layout::padded, Layout::row, 2, 0.25);
+        }
+      }
+    }
+    for (double beta : {0.0, 0.25}) {
+      check_halves({{}, 0, 4, 5}, half, kPlain, kPlain, kPlain, 1, beta);
+      check_halves({{}, 4, 0, 5}, half, kPlain, kPlain, kPlain, 1, beta);
+      check_halves({{2}, 4, 5, 0}, half, Layout::padded, kPlain, kPlain, 1, beta);
+      check_halves({{0, 3}, 4, 5, 6}, half, kPlain, kPlain, kPlain, 1, beta);
+    }
+  }
 }
 
 TEST_CASE("kernels: matmul: views of a (B, T, 3, H, D) tensor") {

@@ -603,6 +603,36 @@ TEST_CASE("tensor: matrix products of every form agree with their definition") {
   CHECK_THROWS_AS(linear(zeros({2, 3}), zeros({4, 3}), zeros({3})), ShapeError);
 }
 
+TEST_CASE("tensor: products of halves are f32, and those of the same numbers in f64") {
+  const auto check = [](const Tensor& y, const Tensor& expected) {
+    CHECK(y.dtype() == DType::f32);
+    CHECK(largest_difference(y, expected) < 1e-5);
+  };
+  const auto f64_of = [](const Tensor& x) { return x.to(DType::f64); };
+  for (const DeviceInfo& info : devices()) {
+    if (!info.absent_because.empty()) continue;
+    Device& d = device(info.name);
+    for (DType half : {DType::f16, DType::bf16}) {
+      INFO(info.name << ", " << name_of(half));
+      const Tensor x = normal({3, 9, 7}).to(half).to(d), w = normal({5, 7}, 2).to(half).to(d);
+      const Tensor bias = normal({5}, 3).to(half).to(d), wide_x = f64_of(x), wide_w = f64_of(w);
+      check(linear(x, w), linear(wide_x, wide_w));
+      check(linear(x, w, bias), linear(wide_x, wide_w, f64_of(bias)));
+      check(linear(x, w, bias.to(DType::f32)), linear(wide_x, wide_w, f64_of(bias)));
+      check(matmul(x.transpose(1, 2), x), matmul(wide_x.transpose(1, 2), wide_x));
+      check(matmul(x.select(0, 0), x.transpose(1, 2)), matmul(wide_x.select(0, 0), wide_x.transpose(1, 2)));
+      check(matmul(x.slice(1, 1, 9, 2), w.slice(0, 1, 5, 3).transpose(0, 1)),
+            matmul(wide_x.slice(1, 1, 9, 2), wide_w.slice(0, 1, 5, 3).transpose(0, 1)));
+      check(matmul(x, w.select(0, 1)), matmul(wide_x, wide_w.select(0, 1)));
+      const DType other = half == DType::f16 ? DType::bf16 : DType::f16;
+      for (DType mixed : {DType::f32, other}) {
+        const Tensor v = w.to(mixed);
+        check(linear(x, v), linear(wide_x, f64_of(v)));
+      }
+    }
+  }
+}
+
 TEST_CASE("tensor: convolution agrees with its definition") {
   const auto check = [](const Tensor& x, const Tensor& w, const Tensor& b, const ConvOptions& o, int64_t groups) {
     const int64_t B = x.size(0), C = x.size(1), H = x.size(2), W = x.size(3), O = w.size(0), kh = w.size(2),

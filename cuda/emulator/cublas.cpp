@@ -193,7 +193,8 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                   batch};
   const bool doubles = a_type == CUDA_R_64F || b_type == CUDA_R_64F || c_type == CUDA_R_64F;
   const bool all_doubles = a_type == CUDA_R_64F && b_type == CUDA_R_64F && c_type == CUDA_R_64F;
-  if (doubles != (compute == CUBLAS_COMPUTE_64F) || doubles != all_doubles || a_type != b_type) {
+  if (doubles != (compute == CUBLAS_COMPUTE_64F) || doubles != all_doubles || a_type != b_type ||
+      (c_type != a_type && c_type != CUDA_R_32F)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   // alpha and beta are read now, the matrices when the product's turn comes.
