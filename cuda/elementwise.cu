@@ -55,7 +55,7 @@ __global__ void map_packs(Operands<T, N> data, PackedWalk<N + 1> walk, Fn fn) {
   const int64_t i = this_item();
   if (i >= walk.packs.count) return;
   const auto at = walk.packs.at(i);
-  const int elements = walk.template elements<T>(i);
+  const int elements = walk.template elements<Pack<T>::kWidth>(i);
   Pack<T> in[N], y;
   for (int n = 0; n < N; n++) {
     in[n] = data.x[n] ? load_pack(data.x[n] + at.of[n + 1], walk.repeats[n + 1], elements) : Pack<T>{};

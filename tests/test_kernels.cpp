@@ -139,7 +139,7 @@ TEST_CASE("kernels: where, with a condition of any dtype") {
   for (DType dtype : kDTypes) {
     for (DType of_condition : kDTypes) {
       for (Layout layout : kInputLayouts) {
-        for (const Shape& shape : {Shape{5, 3}, Shape{2, 1025}}) {
+        for (const Shape& shape : {Shape{5, 3}, Shape{2, 1025}, Shape{3, 40}, Shape{1025}}) {
           const Array condition = random(shape, of_condition, layout, 0, 2);  // an i32 is 0 or 1
           const Array a = random(shape, dtype, Layout::column, -9, 9, 2), b = random(shape, dtype, layout, -9, 9, 3);
           agree(text("where ", name_of(dtype), " ", name_of(of_condition)), {random(shape, dtype), condition, a, b}, 0,
@@ -173,14 +173,17 @@ TEST_CASE("kernels: fill and copy, every dtype to every other, every layout") {
       }
     }
     for (DType from : kDTypes) {
-      for (Layout layout : {Layout::contiguous, Layout::stepped, Layout::transposed}) {
-        Array source = random({33, 40}, from, layout, -300, 300, 2);
-        for (size_t i = 0; i < 4; i++) source.set(i, std::vector<double>{kNaN, kInfinity, -kInfinity, 1e9}[i]);
-        agree(text("convert ", name_of(from), " to ", name_of(to)),
-              {random({33, 40}, to, Layout::padded), random({33, 40}, to), source}, 0, [](Device& d, const Views& v) {
-                d.copy(v[0], v[2]);
-                d.copy(v[1], v[2]);
-              });
+      for (Layout layout : kInputLayouts) {
+        for (const Shape& shape : {Shape{33, 40}, Shape{5, 7}}) {
+          Array source = random(shape, from, layout, -300, 300, 2);
+          const double special[] = {kNaN, kInfinity, -kInfinity, 1e9};
+          for (size_t i = 0; i < 4 && i + 1 < source.size(); i++) source.set(i, special[i]);
+          agree(text("convert ", name_of(from), " to ", name_of(to), " ", static_cast<int>(layout), " ", shape),
+                {random(shape, to, Layout::padded), random(shape, to), source}, 0, [](Device& d, const Views& v) {
+                  d.copy(v[0], v[2]);
+                  d.copy(v[1], v[2]);
+                });
+        }
       }
     }
   }
