@@ -50,7 +50,7 @@ TEST_SOURCES    := $(wildcard tests/*.cpp)
 EXAMPLES        := $(basename $(wildcard examples/*.cpp))
 object = $(patsubst %,$(BUILD)/%.o,$(basename $(1)))
 
-.PHONY: always all test train imdb examples check-examples debug sanitize races faults format lint install help clean check-packages cuda cuda-tests cuda-f32 check-nvcc
+.PHONY: always all test train imdb examples check-examples debug gdb-test sanitize races faults format lint install help clean check-packages cuda cuda-tests cuda-f32 check-nvcc
 all: $(BUILD)/heed $(addprefix $(BUILD)/, $(EXAMPLES))
 
 help:
@@ -59,7 +59,7 @@ help:
 	@echo 'make train      the main job: trains the text classifier on the built-in reviews'
 	@echo 'make imdb       downloads IMDb (aclImdb v1), trains and evaluates; ARCHIVE=file [MD5=...] takes a local copy'
 	@echo 'make examples   builds and runs every example; make check-examples: their quick settings print what they show'
-	@echo 'make debug      -O0 -g into build/debug, for gdb'
+	@echo 'make debug      -O0 -g into build/debug, for gdb; make gdb-test: the gdb session of cuda/README.md'
 	@echo 'make sanitize   the tests under AddressSanitizer and UBSan'
 	@echo 'make races      the CUDA kernels under ThreadSanitizer; make faults: who finds which planted fault'
 	@echo 'make cuda       build/cuda/heed with the device cuda, by nvcc; ARCH="80 90" names the GPUs'
@@ -159,6 +159,15 @@ check-examples: $(addprefix $(BUILD)/, $(EXAMPLES))
 debug:
 	$(MAKE) BUILD=build/debug ROOMS= OPTIMIZE=-O0 CXXFLAGS=-g WHOLE=1 build/debug/heed $(addprefix build/debug/, $(EXAMPLES))
 
+# The session of cuda/README.md, with the objects of `make debug` that it needs.
+GDB_SOURCES := tests/gdb/softmax.cpp $(wildcard tensor/*.cpp cuda/*.cu cuda/emulator/*.cpp)
+$(BUILD)/softmax: $(call object, $(GDB_SOURCES))
+	$(LINK)
+
+gdb-test:
+	$(MAKE) BUILD=build/debug ROOMS= OPTIMIZE=-O0 CXXFLAGS=-g build/debug/softmax
+	tests/gdb/run.sh build/debug/softmax
+
 cuda: check-nvcc
 	$(MAKE) WITH_CUDA=1 BUILD=build/cuda build/cuda/heed
 cuda-tests: check-nvcc
@@ -205,7 +214,7 @@ races: $(BUILD)/races/heed-tests
 faults: $(BUILD)/libheed.a
 	LIBS="-fopenmp $(BLAS_LIBS)" tests/emulator_faults.sh $< $(BUILD)/faults $(CXX) $(FLAGS) -Wno-unknown-pragmas
 
-SOURCES := $(wildcard */*.h */*.cpp autograd/*/*.h autograd/*/*.cpp cuda/*.cu cuda/emulator/*.h cuda/emulator/*.cpp tests/faults/*.cu)
+SOURCES := $(wildcard */*.h */*.cpp autograd/*/*.h autograd/*/*.cpp cuda/*.cu cuda/emulator/*.h cuda/emulator/*.cpp tests/faults/*.cu tests/gdb/*.cpp)
 format:
 	clang-format -i $(SOURCES)
 
