@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <vector>
 
 #include "tests/temporary_folder.h"
@@ -108,6 +110,34 @@ TEST_CASE("program: info lists the devices and checks the BLAS") {
   }
 }
 
+TEST_CASE("program: bench prints a JSON line for each figure") {
+  Outcome run = run_heed("bench --small --seconds 0 --steps 3 --warmup 1 --threads 1");
+  INFO(run.out << run.err);
+  CHECK(run.status == 0);
+  CHECK(run.err.empty());
+  std::vector<std::string> names;
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json figure = nlohmann::json::parse(line);
+    names.push_back(figure.at("name"));
+    CHECK(figure.at("device") == "cpu");
+    CHECK(figure.at("threads") == 1);
+    CHECK(figure.at("small") == true);
+    CHECK(figure.at("steps") == 3);
+    CHECK(figure.at("min_ms") > 0);
+    CHECK(figure.at("median_ms") >= figure.at("min_ms"));
+    CHECK(figure.at("peak_bytes") > 1000);
+  }
+  CHECK(names == std::vector<std::string>{"classifier", "encoder", "attention-512", "attention-1024", "attention-2048"});
+  run = run_heed("bench --small --seconds 0 --steps 1 --warmup 0 --device emulated --only attention-5 classifier");
+  CHECK(run.status == 0);
+  CHECK(std::count(run.out.begin(), run.out.end(), '\n') == 2);
+  CHECK(contains(run.out, "\"name\":\"classifier\",\"device\":\"emulated\""));
+  run = run_heed("bench --help");
+  CHECK(contains(run.out, "--seconds INT=5"));
+  CHECK(contains(run.out, "  attention-2048 "));
+}
+
 TEST_CASE("program: --resume goes on where a run ended") {
   const std::string out = folder().path + "/resumed";
   CHECK(run_heed("train --limit 100 --embed 8 --hidden 8 --heads 2 --ffn 8 --threads 1 --epochs 1 --out " + out).status == 0);
@@ -167,6 +197,12 @@ TEST_CASE("program: wrong usage is 2, failed work is 1, each with one sentence o
                                  {"train --max-length 9223372036854775807", 2, "--max-length"},
                                  {"train --threads 5000", 2, "--threads"},
                                  {"predict --model ''", 2, "--model"},
+                                 {"bench --only transformer", 2, "there is no bench \"transformer\"; heed has classifier encoder attention-512 attention-1024 attention-2048"},
+                                 {"bench --only ''", 2, "--only"},
+                                 {"bench --steps 0", 2, "--steps is \"0\""},
+                                 {"bench --seconds 1.5", 2, "--seconds is \"1.5\""},
+                                 {"bench encoder", 2, "encoder"},
+                                 {"bench --device toaster", 1, "toaster"},
                                  {no_svg.c_str(), 2, "--svg"},
                                  {no_quotes.c_str(), 2, "was given 6; a text of several words needs quotes"},
                                  {other_classes.c_str(), 1, "is not one of the classes \"no\", \"yes\""}};
@@ -178,7 +214,7 @@ TEST_CASE("program: wrong usage is 2, failed work is 1, each with one sentence o
     CHECK(run.err.rfind("heed: ", 0) == 0);
     CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
   }
-  for (const char* command : {"", "train", "evaluate", "predict", "attend", "info"}) CHECK(run_heed(std::string(command) + " --help").status == 0);
+  for (const char* command : {"", "train", "evaluate", "predict", "attend", "bench", "info"}) CHECK(run_heed(std::string(command) + " --help").status == 0);
 }
 
 TEST_CASE("program: output that cannot be written, input that cannot be read and memory that is not there are errors") {
@@ -193,7 +229,7 @@ TEST_CASE("program: output that cannot be written, input that cannot be read and
   };
   const std::string evaluate = "evaluate --threads 1 --data reviews --model " + model();
   const std::string train = "train --limit 20 --epochs 1 --embed 8 --hidden 8 --heads 2 --ffn 8 --threads 1 --out " + folder().path + "/full";
-  for (const std::string& command : {predict + " x", evaluate, evaluate + " --json", "attend --threads 1 x --model " + model(), std::string("info"), train,
+  for (const std::string& command : {predict + " x", evaluate, evaluate + " --json", "attend --threads 1 x --model " + model(), std::string("info"), std::string("bench --small --seconds 0 --steps 1 --only attention-512"), train,
                                      std::string("--help"), std::string("train --help")}) {
     refused(command, ">/dev/full", "cannot write standard output: No space left on device");
   }

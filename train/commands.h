@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "train/bench.h"
 #include "train/options.h"
 
 namespace heed::train {
@@ -30,6 +31,13 @@ struct AttendCommand {
   int64_t layer = -1;  // -1: all
 };
 void attend_command(const AttendCommand& command);
+
+struct BenchCommand {
+  std::vector<std::string> only;  // beginnings of names; none: all
+  BenchOptions options;
+};
+void bench_command(const BenchCommand& command);
+std::string bench_names();  // a line each, for the help
 
 void info_command();
 

@@ -115,6 +115,17 @@ void run(int argc, char** argv) {
   add_whole_number(*command, "--layer", attend.layer, -1, INT64_MAX, "one layer, from 0; -1: all");
   command->callback([&] { prepare(machine.device, machine.threads), attend_command(attend); });
 
+  BenchCommand bench;
+  command = app.add_subcommand("bench", "times of training steps, one JSON line each");
+  add_machine_options(*command, machine);
+  command->add_option("--only", bench.only, "only the benches whose names begin so")->type_name("NAME")->check(not_empty());
+  add_whole_number(*command, "--seconds", bench.options.seconds, 0, 86400, "to measure for, each");
+  add_whole_number(*command, "--steps", bench.options.steps, 1, 1000000, "steps at least, each");
+  add_whole_number(*command, "--warmup", bench.options.warmup, 0, 1000000, "steps before, which are not measured");
+  command->add_flag("--small", bench.options.small, "small sizes, for a slow device");
+  command->footer("Benches:\n" + bench_names());
+  command->callback([&] { prepare(machine.device, machine.threads), bench_command(bench); });
+
   command = app.add_subcommand("info", "devices, BLAS, threads, versions and a self-check of the matrix product");
   command->callback([] { info_command(); });
 

@@ -81,6 +81,17 @@ std::string to_json(const Metrics& metrics, const std::vector<std::string>& clas
   return line_of(json);
 }
 
+std::string to_json(const BenchFigure& figure) {
+  return line_of({{"name", figure.name},
+                  {"device", figure.device},
+                  {"threads", figure.threads},
+                  {"small", figure.small},
+                  {"median_ms", figure.median_ms},
+                  {"min_ms", figure.min_ms},
+                  {"steps", figure.steps},
+                  {"peak_bytes", figure.peak_bytes}});
+}
+
 std::string to_json(const Prediction& prediction, const std::string& text, const std::vector<std::string>& classes) {
   const auto label = static_cast<size_t>(prediction.label);
   ordered_json json = {{"label", classes[label]}, {"probability", prediction.probabilities[label]}};

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "train/bench.h"
 #include "train/log.h"
 #include "train/metrics.h"
 #include "train/text_model.h"
@@ -18,6 +19,7 @@ std::string history_json(const std::vector<EpochRecord>& records);
 std::vector<EpochRecord> history(const std::string& json);  // FileError if it is none
 
 std::string to_json(const Metrics& metrics, const std::vector<std::string>& classes);
+std::string to_json(const BenchFigure& figure);
 std::string to_json(const Prediction& prediction, const std::string& text, const std::vector<std::string>& classes);
 
 }  // namespace heed::train
