@@ -14,6 +14,7 @@
 #include "tensor/device.h"
 #include "tensor/error.h"
 #include "tensor/reference.h"
+#include "tests/tested_devices.h"
 
 namespace heed::compare {
 
@@ -169,8 +170,8 @@ inline std::vector<Array> results(Device& device, std::vector<Array> arrays, con
 // The devices that run the CUDA kernels: the emulator, and a GPU where there is one.
 inline std::vector<Device*> gpu_devices() {
   std::vector<Device*> out;
-  for (const DeviceInfo& info : devices()) {
-    if (info.absent_because.empty() && !device(info.name).on_host()) out.push_back(&device(info.name));
+  for (Device* device : tests::tested_devices()) {
+    if (!device->on_host()) out.push_back(device);
   }
   return out;
 }
@@ -194,19 +195,21 @@ inline void check_near(const Device& device, const std::vector<Array>& got, cons
 // On every device the results must be near the reference's; those of `cpu` must not depend on the threads at all.
 inline void agree(const std::string& what, const std::vector<Array>& arrays, double tolerance, const Run& run) {
   INFO(what);
-  const int threads = omp_get_max_threads();
   const std::vector<Array> expected = results(reference_device(), arrays, run);
-  omp_set_num_threads(1);
-  const std::vector<Array> got = results(device("cpu"), arrays, run);
-  check_near(device("cpu"), got, expected, tolerance);
-  for (int n = 2; n <= 3; n++) {
-    omp_set_num_threads(n);
-    const std::vector<Array> again = results(device("cpu"), arrays, run);
-    for (size_t k = 0; k < arrays.size(); k++)
-      CHECK_MESSAGE(again[k].bytes() == got[k].bytes(), n << " threads, operand " << k);
+  for (Device* tested : tests::tested_devices()) {
+    if (tested == &reference_device()) continue;
+    const int threads = omp_get_max_threads();
+    if (tested->on_host()) omp_set_num_threads(1);
+    const std::vector<Array> got = results(*tested, arrays, run);
+    check_near(*tested, got, expected, tolerance);
+    for (int n = 2; n <= 3 && tested->on_host(); n++) {
+      omp_set_num_threads(n);
+      const std::vector<Array> again = results(*tested, arrays, run);
+      for (size_t k = 0; k < arrays.size(); k++)
+        CHECK_MESSAGE(again[k].bytes() == got[k].bytes(), n << " threads, operand " << k);
+    }
+    omp_set_num_threads(threads);
   }
-  omp_set_num_threads(threads);
-  for (Device* gpu : gpu_devices()) check_near(*gpu, results(*gpu, arrays, run), expected, tolerance);
 }
 
 }  // namespace heed::compare

@@ -328,12 +328,4 @@ std::vector<Tensor> make_inputs(const OpRow& row, int64_t n, DType dtype, Device
   return out;
 }
 
-std::vector<Device*> usable_devices() {
-  std::vector<Device*> out;
-  for (const DeviceInfo& info : devices()) {
-    if (info.absent_because.empty()) out.push_back(&device(info.name));
-  }
-  return out;
-}
-
 }  // namespace heed::tests

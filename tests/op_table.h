@@ -50,6 +50,4 @@ struct OnDevice {
   Device& before_;
 };
 
-std::vector<Device*> usable_devices();
-
 }  // namespace heed::tests

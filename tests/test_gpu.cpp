@@ -242,33 +242,36 @@ TEST_CASE("gpu: nor does it for longer sums, where blocks and parts share the wo
 // ---- indices outside their range
 
 TEST_CASE("gpu: a wrong index is an error when the host next waits, and the device works on") {
-  const OnDevice on(emulated_device());
-  const Tensor table = zeros({5, 3}, DType::f32), rows = zeros({2, 3}, DType::f32), wrong = indices({4, 7});
-  const auto contains = [](const std::string& text, const std::string& part) {
-    INFO(text);
-    CHECK(text.find(part) != std::string::npos);
-  };
-  contains(message_of<IndexError>([&] { index_select(table, 0, wrong).to_vector<double>(); }),
-           "gather: index 7 is outside [0, 5)");
-  contains(message_of<IndexError>([&] { index_add(table, 0, wrong, rows).to_vector<double>(); }),
-           "scatter_add: index 7 is outside [0, 5)");
-  contains(message_of<IndexError>([&] {
-             cross_entropy_rows(rows, indices({1, 3}), {}).loss.to_vector<double>();
-           }),
-           "cross_entropy: target 3 is outside [0, 3)");
-  const Tensor n = zeros({2}, DType::f32), q = zeros({1, 1, 2, 3}, DType::f32);
-  contains(message_of<IndexError>([&] {
-             cross_entropy_grad(n, n, rows, indices({1, 3}), {}).to_vector<double>();
-           }),
-           "cross_entropy: target 3 is outside [0, 3)");
-  for (const int32_t index : {7, -1}) {
-    contains(message_of<IndexError>([&] { one_hot(indices({index}), 3).to_vector<double>(); }),
-             text("index ", index, " is outside [0, 3)"));
-    contains(message_of<IndexError>([&] { attention(q, q, q, {.lengths = indices({index})}).o.to_vector<double>(); }),
-             text("attention: length ", index, " is outside [0, 3)"));
+  for (Device* device : compare::gpu_devices()) {
+    CAPTURE(device->name());
+    const OnDevice on(*device);
+    const Tensor table = zeros({5, 3}, DType::f32), rows = zeros({2, 3}, DType::f32), wrong = indices({4, 7});
+    const auto contains = [](const std::string& text, const std::string& part) {
+      INFO(text);
+      CHECK(text.find(part) != std::string::npos);
+    };
+    contains(message_of<IndexError>([&] { index_select(table, 0, wrong).to_vector<double>(); }),
+             "gather: index 7 is outside [0, 5)");
+    contains(message_of<IndexError>([&] { index_add(table, 0, wrong, rows).to_vector<double>(); }),
+             "scatter_add: index 7 is outside [0, 5)");
+    contains(message_of<IndexError>([&] {
+               cross_entropy_rows(rows, indices({1, 3}), {}).loss.to_vector<double>();
+             }),
+             "cross_entropy: target 3 is outside [0, 3)");
+    const Tensor n = zeros({2}, DType::f32), q = zeros({1, 1, 2, 3}, DType::f32);
+    contains(message_of<IndexError>([&] {
+               cross_entropy_grad(n, n, rows, indices({1, 3}), {}).to_vector<double>();
+             }),
+             "cross_entropy: target 3 is outside [0, 3)");
+    for (const int32_t index : {7, -1}) {
+      contains(message_of<IndexError>([&] { one_hot(indices({index}), 3).to_vector<double>(); }),
+               text("index ", index, " is outside [0, 3)"));
+      contains(message_of<IndexError>([&] { attention(q, q, q, {.lengths = indices({index})}).o.to_vector<double>(); }),
+               text("attention: length ", index, " is outside [0, 3)"));
+    }
+    CHECK(one_hot(indices({2, 0}), 3).to_vector<double>() == std::vector<double>{0, 0, 1, 1, 0, 0});
+    CHECK(index_select(table, 0, indices({4})).to_vector<double>() == std::vector<double>(3, 0));
   }
-  CHECK(one_hot(indices({2, 0}), 3).to_vector<double>() == std::vector<double>{0, 0, 1, 1, 0, 0});
-  CHECK(index_select(table, 0, indices({4})).to_vector<double>() == std::vector<double>(3, 0));
 }
 
 // ---- attention
@@ -347,8 +350,8 @@ TEST_CASE("gpu: the memory of fused attention grows linearly with the length") {
 
 // ---- training
 
-TEST_CASE("gpu: training on the emulator follows cpu to 1e-4 over 20 steps") {
-  const auto losses = [](const char* name) {
+TEST_CASE("gpu: training follows cpu to 1e-4 over 20 steps") {
+  const auto losses = [](const std::string& name) {
     const OnDevice on(device(name));
     const tests::TemporaryFolder folder;
     train::TrainOptions options;
@@ -367,9 +370,13 @@ TEST_CASE("gpu: training on the emulator follows cpu to 1e-4 over 20 steps") {
     }
     return all;
   };
-  const std::vector<double> expected = losses("cpu"), got = losses("emulated");
-  REQUIRE(got.size() == 30);
+  const std::vector<double> expected = losses("cpu");
   REQUIRE(expected.size() == 30);
-  for (size_t i = 0; i < got.size(); i++) CHECK(std::fabs(got[i] - expected[i]) <= 1e-4);
-  CHECK(got[27] < got[0]);  // and it learns
+  for (Device* gpu : compare::gpu_devices()) {
+    CAPTURE(gpu->name());
+    const std::vector<double> got = losses(gpu->name());
+    REQUIRE(got.size() == 30);
+    for (size_t i = 0; i < got.size(); i++) CHECK(std::fabs(got[i] - expected[i]) <= 1e-4);
+    CHECK(got[27] < got[0]);  // and it learns
+  }
 }

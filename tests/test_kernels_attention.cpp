@@ -9,6 +9,7 @@
 #include "tensor/device.h"
 #include "tensor/reference.h"
 #include "tests/compare_devices.h"
+#include "tests/tested_devices.h"
 
 using namespace heed;
 
@@ -168,148 +169,163 @@ struct Threads {  // of OpenMP, while in scope
   ~Threads() { omp_set_num_threads(before); }
 };
 
-// What a test case is instantiated for.
-enum class Name { cpu, emulated };
-template <class T, Name kName>
-struct On {
-  using Element = T;
-  static Device& tested() { return device(kName == Name::cpu ? "cpu" : "emulated"); }
-};
-#define KERNEL_CASES On<float, Name::cpu>, On<double, Name::cpu>, On<float, Name::emulated>, On<double, Name::emulated>
+// All but `reference`.
+std::vector<Device*> others() {
+  std::vector<Device*> out = tests::tested_devices();
+  std::erase(out, &reference_device());
+  return out;
+}
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("kernels: attention: odd sizes, packed and strided", Case, KERNEL_CASES) {
-  using T = typename Case::Element;
-  Device& tested = Case::tested();
-  const std::vector<Sizes> sizes = {{1, 1, 1, 1, 1, 1},      {2, 3, 7, 33, 5, 9},       {1, 2, 33, 7, 16, 16},
-                                    {2, 1, 64, 128, 64, 64}, {1, 1, 65, 129, 17, 3},    {1, 2, 1, 257, 64, 64},
-                                    {1, 1, 257, 1, 8, 8},    {1, 1, 130, 300, 32, 100}, {1, 1, 20, 30, 300, 260},
-                                    {1, 2, 97, 100, 8, 8}};
-  for (const Sizes& n : sizes) {
-    for (bool strided : {false, true}) {
-      CAPTURE(n.T);
-      CAPTURE(n.S);
-      Problem<T> p(n, strided);
-      check_against_reference(tested, p, strided);
+TEST_CASE_TEMPLATE("kernels: attention: odd sizes, packed and strided", T, float, double) {
+  for (Device* device : others()) {
+    Device& tested = *device;
+    CAPTURE(tested.name());
+    const std::vector<Sizes> sizes = {{1, 1, 1, 1, 1, 1},      {2, 3, 7, 33, 5, 9},       {1, 2, 33, 7, 16, 16},
+                                      {2, 1, 64, 128, 64, 64}, {1, 1, 65, 129, 17, 3},    {1, 2, 1, 257, 64, 64},
+                                      {1, 1, 257, 1, 8, 8},    {1, 1, 130, 300, 32, 100}, {1, 1, 20, 30, 300, 260},
+                                      {1, 2, 97, 100, 8, 8}};
+    for (const Sizes& n : sizes) {
+      for (bool strided : {false, true}) {
+        CAPTURE(n.T);
+        CAPTURE(n.S);
+        Problem<T> p(n, strided);
+        check_against_reference(tested, p, strided);
+      }
     }
   }
 }
 
-TEST_CASE_TEMPLATE("kernels: attention: every combination of masks", Case, KERNEL_CASES) {
-  using T = typename Case::Element;
-  Device& tested = Case::tested();
-  const std::vector<Sizes> sizes = {
-      {2, 2, 9, 9, 8, 8}, {2, 1, 70, 150, 4, 6}, {2, 1, 150, 70, 4, 6}, {3, 1, 99, 260, 4, 4}};
-  for (const Sizes& n : sizes) {
-    for (int bits = 1; bits < 32; bits++) {
-      CAPTURE(n.T);
-      CAPTURE(bits);
-      Problem<T> p(n, false);
-      p.options.mask.causal = bits & 1;
-      p.options.mask.window = bits & 2 ? n.S / 10 + 1 : 0;
-      if (bits & 4) p.use_lengths({static_cast<int32_t>(n.S * 2 / 3), 0, static_cast<int32_t>(n.S)});
-      if (bits & 8) p.use_keep(0.3);
-      if (bits & 16) p.options.dropout = {0.4, 99, 3};
+TEST_CASE_TEMPLATE("kernels: attention: every combination of masks", T, float, double) {
+  for (Device* device : others()) {
+    Device& tested = *device;
+    CAPTURE(tested.name());
+    const std::vector<Sizes> sizes = {
+        {2, 2, 9, 9, 8, 8}, {2, 1, 70, 150, 4, 6}, {2, 1, 150, 70, 4, 6}, {3, 1, 99, 260, 4, 4}};
+    for (const Sizes& n : sizes) {
+      for (int bits = 1; bits < 32; bits++) {
+        CAPTURE(n.T);
+        CAPTURE(bits);
+        Problem<T> p(n, false);
+        p.options.mask.causal = bits & 1;
+        p.options.mask.window = bits & 2 ? n.S / 10 + 1 : 0;
+        if (bits & 4) p.use_lengths({static_cast<int32_t>(n.S * 2 / 3), 0, static_cast<int32_t>(n.S)});
+        if (bits & 8) p.use_keep(0.3);
+        if (bits & 16) p.options.dropout = {0.4, 99, 3};
+        check_against_reference(tested, p);
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("kernels: attention: rows that see nothing give 0, and lse = -inf", T, float, double) {
+  for (Device* device : others()) {
+    Device& tested = *device;
+    CAPTURE(tested.name());
+    Problem<T> p({1, 2, 5, 200, 8, 8}, false);
+    p.use_keep(0.5);
+    for (int64_t s = 0; s < 200; s++) p.keep.at(1 * 5 * 200 + 3 * 200 + s) = 0;  // head 1, query 3
+    Results<T> r(tested, p);
+    CHECK(r.lse.at(1 * 5 + 3) == -kInfinity);
+    for (int64_t e = 0; e < 8; e++) {
+      CHECK(r.o.at((1 * 5 + 3) * 8 + e) == 0);
+      CHECK(r.dq.at((1 * 5 + 3) * 8 + e) == 0);
+    }
+    check_against_reference(tested, p);
+  }
+}
+
+TEST_CASE_TEMPLATE("kernels: attention: NaN and infinity in hidden keys and values go nowhere", T, float, double) {
+  for (Device* device : others()) {
+    Device& tested = *device;
+    CAPTURE(tested.name());
+    for (int kind = 0; kind < 3; kind++) {
+      CAPTURE(kind);
+      Problem<T> p({2, 2, 40, 170, 8, 24}, false);
+      const auto spoil = [&](int64_t s) {  // key and value s of sample 1 in every head
+        for (int64_t h = 0; h < 2; h++) {
+          for (int64_t d = 0; d < 8; d++)
+            p.k.at(((2 + h) * 170 + s) * 8 + d) = static_cast<T>(d % 2 ? kNaN : kInfinity);
+          for (int64_t e = 0; e < 24; e++)
+            p.v.at(((2 + h) * 170 + s) * 24 + e) = static_cast<T>(e % 2 ? kNaN : -kInfinity);
+        }
+      };
+      if (kind == 0) {
+        p.use_lengths({170, 100});
+        for (int64_t s = 100; s < 170; s++) spoil(s);
+      } else if (kind == 1) {
+        p.use_keep(0.2);
+        for (int64_t row = 80; row < 160; row++)
+          p.keep.at(row * 170 + 77) = p.keep.at(row * 170 + 150) = 0;  // all of sample 1
+        spoil(77), spoil(150);
+      } else {
+        p.options.mask.window = 20;  // queries 0..39 are at keys 130..169: keys before 110 are hidden from all
+        spoil(109);
+      }
+      Results<T> r(tested, p);
+      for (auto part : {&Results<T>::o, &Results<T>::dq, &Results<T>::dk, &Results<T>::dv}) {
+        int64_t bad = 0;
+        for (int64_t i = 0; i < (r.*part).view.numel(); i++) bad += !std::isfinite((r.*part).at(i));
+        CHECK(bad == 0);
+      }
       check_against_reference(tested, p);
     }
   }
 }
 
-TEST_CASE_TEMPLATE("kernels: attention: rows that see nothing give 0, and lse = -inf", Case, KERNEL_CASES) {
-  using T = typename Case::Element;
-  Device& tested = Case::tested();
-  Problem<T> p({1, 2, 5, 200, 8, 8}, false);
-  p.use_keep(0.5);
-  for (int64_t s = 0; s < 200; s++) p.keep.at(1 * 5 * 200 + 3 * 200 + s) = 0;  // head 1, query 3
-  Results<T> r(tested, p);
-  CHECK(r.lse.at(1 * 5 + 3) == -kInfinity);
-  for (int64_t e = 0; e < 8; e++) {
-    CHECK(r.o.at((1 * 5 + 3) * 8 + e) == 0);
-    CHECK(r.dq.at((1 * 5 + 3) * 8 + e) == 0);
-  }
-  check_against_reference(tested, p);
-}
-
-TEST_CASE_TEMPLATE("kernels: attention: NaN and infinity in hidden keys and values go nowhere", Case, KERNEL_CASES) {
-  using T = typename Case::Element;
-  Device& tested = Case::tested();
-  for (int kind = 0; kind < 3; kind++) {
-    CAPTURE(kind);
-    Problem<T> p({2, 2, 40, 170, 8, 24}, false);
-    const auto spoil = [&](int64_t s) {  // key and value s of sample 1 in every head
-      for (int64_t h = 0; h < 2; h++) {
-        for (int64_t d = 0; d < 8; d++) p.k.at(((2 + h) * 170 + s) * 8 + d) = static_cast<T>(d % 2 ? kNaN : kInfinity);
-        for (int64_t e = 0; e < 24; e++)
-          p.v.at(((2 + h) * 170 + s) * 24 + e) = static_cast<T>(e % 2 ? kNaN : -kInfinity);
-      }
-    };
-    if (kind == 0) {
-      p.use_lengths({170, 100});
-      for (int64_t s = 100; s < 170; s++) spoil(s);
-    } else if (kind == 1) {
-      p.use_keep(0.2);
-      for (int64_t row = 80; row < 160; row++)
-        p.keep.at(row * 170 + 77) = p.keep.at(row * 170 + 150) = 0;  // all of sample 1
-      spoil(77), spoil(150);
-    } else {
-      p.options.mask.window = 20;  // queries 0..39 are at keys 130..169: keys before 110 are hidden from all
-      spoil(109);
-    }
+TEST_CASE_TEMPLATE("kernels: attention: a causal query does not see what later keys hold", T, float, double) {
+  for (Device* device : others()) {
+    Device& tested = *device;
+    CAPTURE(tested.name());
+    Problem<T> p({1, 1, 100, 100, 8, 8}, false);
+    p.options.mask.causal = true;
+    for (int64_t e = 0; e < 8; e++) p.v.at(99 * 8 + e) = static_cast<T>(kNaN);  // only the last query sees it
     Results<T> r(tested, p);
-    for (auto part : {&Results<T>::o, &Results<T>::dq, &Results<T>::dk, &Results<T>::dv}) {
-      int64_t bad = 0;
-      for (int64_t i = 0; i < (r.*part).view.numel(); i++) bad += !std::isfinite((r.*part).at(i));
-      CHECK(bad == 0);
-    }
+    int64_t bad = 0;
+    for (int64_t i = 0; i < 99 * 8; i++) bad += !std::isfinite(r.o.at(i)) + !std::isfinite(r.dq.at(i));
+    CHECK(bad == 0);
+    for (int64_t e = 0; e < 8; e++) CHECK(std::isnan(r.o.at(99 * 8 + e)));
+  }
+}
+
+TEST_CASE_TEMPLATE("kernels: attention: scores far beyond what exp can take", T, float, double) {
+  for (Device* device : others()) {
+    Device& tested = *device;
+    CAPTURE(tested.name());
+    Problem<T> p({1, 1, 40, 300, 8, 8}, false);
+    p.options.scale = 1e3;
+    check_against_reference(tested, p, false, 200 * kTolerance<T>);  // the scores themselves are rounded at 1e3
+  }
+}
+
+TEST_CASE_TEMPLATE("kernels: attention: dropout of 1 leaves nothing, first_sample shifts the samples", T, float,
+                   double) {
+  for (Device* device : others()) {
+    Device& tested = *device;
+    CAPTURE(tested.name());
+    Problem<T> p({2, 2, 20, 30, 8, 8}, false);
+    p.options.dropout = {1, 5, 0};
+    Results<T> none(tested, p);
+    for (int64_t i = 0; i < none.o.view.numel(); i++) CHECK(none.o.at(i) == 0);
+    p.options.dropout = {0.3, 5, 40};
     check_against_reference(tested, p);
   }
 }
 
-TEST_CASE_TEMPLATE("kernels: attention: a causal query does not see what later keys hold", Case, KERNEL_CASES) {
-  using T = typename Case::Element;
-  Device& tested = Case::tested();
-  Problem<T> p({1, 1, 100, 100, 8, 8}, false);
-  p.options.mask.causal = true;
-  for (int64_t e = 0; e < 8; e++) p.v.at(99 * 8 + e) = static_cast<T>(kNaN);  // only the last query sees it
-  Results<T> r(tested, p);
-  int64_t bad = 0;
-  for (int64_t i = 0; i < 99 * 8; i++) bad += !std::isfinite(r.o.at(i)) + !std::isfinite(r.dq.at(i));
-  CHECK(bad == 0);
-  for (int64_t e = 0; e < 8; e++) CHECK(std::isnan(r.o.at(99 * 8 + e)));
-}
-
-TEST_CASE_TEMPLATE("kernels: attention: scores far beyond what exp can take", Case, KERNEL_CASES) {
-  using T = typename Case::Element;
-  Device& tested = Case::tested();
-  Problem<T> p({1, 1, 40, 300, 8, 8}, false);
-  p.options.scale = 1e3;
-  check_against_reference(tested, p, false, 200 * kTolerance<T>);  // the scores themselves are rounded at 1e3
-}
-
-TEST_CASE_TEMPLATE("kernels: attention: dropout of 1 leaves nothing, first_sample shifts the samples", Case,
-                   KERNEL_CASES) {
-  using T = typename Case::Element;
-  Device& tested = Case::tested();
-  Problem<T> p({2, 2, 20, 30, 8, 8}, false);
-  p.options.dropout = {1, 5, 0};
-  Results<T> none(tested, p);
-  for (int64_t i = 0; i < none.o.view.numel(); i++) CHECK(none.o.at(i) == 0);
-  p.options.dropout = {0.3, 5, 40};
-  check_against_reference(tested, p);
-}
-
-TEST_CASE_TEMPLATE("kernels: attention: empty sizes", Case, KERNEL_CASES) {
-  using T = typename Case::Element;
-  Device& tested = Case::tested();
-  for (const Sizes& n : std::vector<Sizes>{{0, 2, 3, 4, 5, 6},
-                                           {1, 0, 3, 4, 5, 6},
-                                           {1, 2, 0, 4, 5, 6},
-                                           {1, 2, 3, 0, 5, 6},
-                                           {1, 2, 3, 4, 0, 6},
-                                           {1, 2, 3, 4, 5, 0}}) {
-    Problem<T> p(n, false);
-    check_against_reference(tested, p);
+TEST_CASE_TEMPLATE("kernels: attention: empty sizes", T, float, double) {
+  for (Device* device : others()) {
+    Device& tested = *device;
+    CAPTURE(tested.name());
+    for (const Sizes& n : std::vector<Sizes>{{0, 2, 3, 4, 5, 6},
+                                             {1, 0, 3, 4, 5, 6},
+                                             {1, 2, 0, 4, 5, 6},
+                                             {1, 2, 3, 0, 5, 6},
+                                             {1, 2, 3, 4, 0, 6},
+                                             {1, 2, 3, 4, 5, 0}}) {
+      Problem<T> p(n, false);
+      check_against_reference(tested, p);
+    }
   }
 }
 
@@ -331,30 +347,35 @@ TEST_CASE_TEMPLATE("kernels: attention: the same bits for any number of threads"
   }
 }
 
-TEST_CASE_TEMPLATE("kernels: attention: keys, values and the mask may repeat along samples and heads", Case,
-                   On<double, Name::cpu>, On<double, Name::emulated>) {
-  Device& tested = Case::tested();
-  Problem<double> p({2, 3, 40, 150, 8, 8}, false);
-  p.use_keep(0.3);
-  p.k.view.strides[1] = p.v.view.strides[1] = 0;
-  p.options.mask.keep.strides[0] = p.options.mask.keep.strides[1] = 0;
-  check_against_reference(tested, p);
-  p.options.mask.keep.strides[3] = 40;  // (S, T) in memory
-  p.options.mask.keep.strides[2] = 1;
-  check_against_reference(tested, p);
+TEST_CASE("kernels: attention: keys, values and the mask may repeat along samples and heads") {
+  for (Device* device : others()) {
+    Device& tested = *device;
+    CAPTURE(tested.name());
+    Problem<double> p({2, 3, 40, 150, 8, 8}, false);
+    p.use_keep(0.3);
+    p.k.view.strides[1] = p.v.view.strides[1] = 0;
+    p.options.mask.keep.strides[0] = p.options.mask.keep.strides[1] = 0;
+    check_against_reference(tested, p);
+    p.options.mask.keep.strides[3] = 40;  // (S, T) in memory
+    p.options.mask.keep.strides[2] = 1;
+    check_against_reference(tested, p);
+  }
 }
 
-TEST_CASE_TEMPLATE("kernels: attention: gradients that are not wanted may be absent", Case, On<double, Name::cpu>,
-                   On<double, Name::emulated>) {
-  Device& tested = Case::tested();
-  Problem<double> p({1, 2, 70, 140, 8, 8}, false);
-  Results<double> r(tested, p);
-  Array<double> dk(p.k.view.shape, false, kNaN);
-  View lse = r.lse.view;
-  lse.shape = {1, 2, 70}, lse.strides = {140, 70, 1};
-  on_device(tested, {dk.view, p.dout.view, p.q.view, p.k.view, p.v.view, r.o.view, lse},
-            [&](const auto& x) { tested.attention_grad({}, x[0], {}, x[1], x[2], x[3], x[4], x[5], x[6], p.options); });
-  CHECK(difference(dk, r.dk) == 0);
+TEST_CASE("kernels: attention: gradients that are not wanted may be absent") {
+  for (Device* device : others()) {
+    Device& tested = *device;
+    CAPTURE(tested.name());
+    Problem<double> p({1, 2, 70, 140, 8, 8}, false);
+    Results<double> r(tested, p);
+    Array<double> dk(p.k.view.shape, false, kNaN);
+    View lse = r.lse.view;
+    lse.shape = {1, 2, 70}, lse.strides = {140, 70, 1};
+    on_device(tested, {dk.view, p.dout.view, p.q.view, p.k.view, p.v.view, r.o.view, lse}, [&](const auto& x) {
+      tested.attention_grad({}, x[0], {}, x[1], x[2], x[3], x[4], x[5], x[6], p.options);
+    });
+    CHECK(difference(dk, r.dk) == 0);
+  }
 }
 
 TEST_CASE("kernels: attention: gradients by central differences") {

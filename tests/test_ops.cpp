@@ -10,6 +10,7 @@
 #include "tensor/reference.h"
 #include "tests/message_of.h"
 #include "tests/op_table.h"
+#include "tests/tested_devices.h"
 
 using namespace heed;
 using namespace heed::tests;
@@ -110,7 +111,7 @@ double difference(const Tensor& actual, const Tensor& expected) {
 }
 
 void check_against(const Outcome& expected, const OpRow& row, int64_t n) {
-  for (Device* device : usable_devices()) {
+  for (Device* device : tests::tested_devices()) {
     for (const DType dtype : {DType::f64, DType::f32}) {
       INFO(title(row, n), " on ", device->name(), " in ", name_of(dtype));
       const double tolerance = dtype == DType::f64 ? 1e-11 : row.f32_tolerance;
@@ -128,7 +129,7 @@ void check_against(const Outcome& expected, const OpRow& row, int64_t n) {
 // On the devices that compute on the host. The others agree with them in every gradient, see check_against, and thousands
 // of small launches would show nothing more.
 void check_gradients(const OpRow& row, int64_t n) {
-  for (Device* device : usable_devices()) {
+  for (Device* device : tests::tested_devices()) {
     if (!device->on_host()) continue;
     const OnDevice on(*device);
     const GradcheckResult result = gradcheck(row.apply, make_inputs(row, n, DType::f64, *device));
@@ -226,7 +227,7 @@ TEST_CASE("ops: gradients agree with differences if one variable is every input"
 TEST_CASE("ops: empty inputs go forward and backward") {
   for (const OpRow& row : op_table()) {
     if (!row.empty) continue;
-    for (Device* device : usable_devices()) {
+    for (Device* device : tests::tested_devices()) {
       for (const DType dtype : {DType::f64, DType::f32}) {
         INFO(title(row, 0), " on ", device->name());
         const Outcome outcome = run(row, 0, dtype, *device);

@@ -7,6 +7,7 @@
 
 #include "autograd/ops.h"
 #include "tests/golden.h"
+#include "tests/tested_devices.h"
 #include "train/optimizer.h"
 #include "train/schedule.h"
 #include "train/tensor_file.h"
@@ -157,9 +158,9 @@ TEST_CASE("optimizers move a parameter with any strides, and nothing beside it")
     wide.slice(1, 1, 5, 2).copy_(x);
     return wide;
   };
-  for (const char* device_name : {"reference", "cpu", "emulated"}) {
+  for (Device* tested : tests::tested_devices()) {
     for (const char* name : {"sgd", "adam", "adamw", "rmsprop"}) {
-      Device& device = heed::device(device_name);
+      Device& device = *tested;
       const Tensor wide = as_slice(values).to(device), across = values.transpose(0, 1).contiguous_copy().to(device);
       std::vector<Variable> parameters = {Variable(values.to(device).contiguous_copy(), true), Variable(wide.slice(1, 1, 5, 2), true),
                                           Variable(across.transpose(0, 1), true)};
@@ -168,7 +169,7 @@ TEST_CASE("optimizers move a parameter with any strides, and nothing beside it")
         for (Variable& p : parameters) p.set_gradient(Gradient(gradient.to(device)));
         optimizer->step();
       }
-      INFO(device_name << " " << name);
+      INFO(device.name() << " " << name);
       const std::vector<float> expected = parameters[0].value().to_vector<float>();
       CHECK(expected[0] < 1);
       CHECK(parameters[1].value().to_vector<float>() == expected);

@@ -5,6 +5,7 @@
 
 #include "autograd/ops.h"
 #include "nn/text_classifier.h"
+#include "tests/tested_devices.h"
 #include "train/optimizer.h"
 #include "train/tensor_file.h"
 
@@ -56,7 +57,7 @@ void check_ten_steps(const std::string& device_name, bool fused) {
 }  // namespace
 
 TEST_CASE("ten training steps agree with PyTorch to 1e-9") {
-  for (const char* name : {"reference", "cpu", "emulated"}) {
-    for (bool fused : {true, false}) check_ten_steps(name, fused);
+  for (Device* device : tests::tested_devices()) {
+    for (bool fused : {true, false}) check_ten_steps(device->name(), fused);
   }
 }
