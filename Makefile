@@ -76,7 +76,7 @@ check-packages:
 	command -v $(firstword $(CXX)) >/dev/null 2>&1 || missing="$$missing g++"; \
 	check cblas.h libopenblas-openmp-dev; check CLI/CLI.hpp libcli11-dev; check nlohmann/json.hpp nlohmann-json3-dev; \
 	check doctest/doctest.h doctest-dev; \
-	command -v pkg-config >/dev/null 2>&1 || missing="$$missing pkg-config"; \
+	$(if $(WITH_CUDA),, command -v pkg-config >/dev/null 2>&1 || missing="$$missing pkg-config";) \
 	if [ -n "$$missing" ]; then echo "make: packages are missing; as root: apt-get install -y$$missing" >&2; exit 1; fi
 
 $(BUILD)/%.o: %.cpp | check-packages
