@@ -14,32 +14,25 @@ EncoderBlock::EncoderBlock(const EncoderOptions& options, Random& random)
     : EncoderBlock(options, default_attention(options, random), random) {}
 
 EncoderBlock::EncoderBlock(const EncoderOptions& o, std::unique_ptr<SelfAttention> attention, Random& random)
-    : self_attn(std::move(attention)), dropout1(o.dropout), dropout2(o.dropout), norm_(o.norm), residual_(o.residual) {
+    : self_attn(std::move(attention)), dropout1(o.dropout), dropout2(o.dropout), add_and_norm_{o.norm, o.residual} {
   if (!self_attn) throw UsageError("EncoderBlock: the attention is null");
   child("self_attn", *self_attn);
   child("dropout1", dropout1);
-  if (norm_ != Norm::none) child("norm1", norm1.emplace(o.dim));
+  if (o.norm != Norm::none) child("norm1", norm1.emplace(o.dim));
   if (o.ffn_dim == 0) return;
   child("", feed_forward.emplace(o.dim, o.ffn_dim, o.activation, o.dropout,
                                  random));  // linear1 and linear2 are the block's own
   child("dropout2", dropout2);
-  if (norm_ != Norm::none) child("norm2", norm2.emplace(o.dim));
-}
-
-template <class Sublayer>
-Variable EncoderBlock::add_and_norm(const Variable& x, std::optional<LayerNorm>& norm, Sublayer&& f) {
-  const Variable y = f(norm_ == Norm::pre ? norm->forward(x) : x);
-  const Variable sum = residual_ ? x + y : y;
-  return norm_ == Norm::post ? norm->forward(sum) : sum;
+  if (o.norm != Norm::none) child("norm2", norm2.emplace(o.dim));
 }
 
 Variable EncoderBlock::forward(const Variable& x, const Mask& mask, Site at) {
   Scope in(*this);
-  const Variable y = add_and_norm(x, norm1, [&](const Variable& h) {  // (B, T, C)
+  const Variable y = add_and_norm_(x, norm1, [&](const Variable& h) {  // (B, T, C)
     return dropout1.forward(self_attn->forward(h, mask, at));
   });
   if (!feed_forward) return y;
-  return add_and_norm(y, norm2, [&](const Variable& h) { return dropout2.forward(feed_forward->forward(h)); });
+  return add_and_norm_(y, norm2, [&](const Variable& h) { return dropout2.forward(feed_forward->forward(h)); });
 }
 
 Encoder::Encoder(const EncoderOptions& options, Random& random) {

@@ -2,24 +2,17 @@
 #pragma once
 #include <optional>
 
+#include "nn/add_and_norm.h"
 #include "nn/feed_forward.h"
 #include "nn/multihead_attention.h"
-#include "nn/norm.h"
 
 namespace heed::nn {
-
-// Where LayerNorm stands around a sublayer f:
-//   pre   x + f(norm(x))    trains without a warm-up (Xiong et al. 2020); the stack ends with one more norm
-//   post  norm(x + f(x))    Vaswani et al. 2017, and article 003's Add & Norm
-//   none  x + f(x)
-enum class Norm { none, pre, post };
-constexpr Choice<Norm> kNorms[] = {{Norm::none, "none"}, {Norm::pre, "pre"}, {Norm::post, "post"}};
 
 struct EncoderOptions {
   int64_t dim = 256, heads = 4, layers = 1;
   int64_t ffn_dim = 1024;  // 0: no feed-forward network, attention alone
   Norm norm = Norm::pre;
-  bool residual = true;  // the "x +" above
+  bool residual = true;  // the "x +" of Add & Norm
   double dropout = 0.1;  // on the attention weights, in the feed-forward network, and on what a sublayer adds
   Activation activation = Activation::gelu;
 };
@@ -39,11 +32,7 @@ class EncoderBlock : public Module {
   Variable forward(const Variable& x, const Mask& mask = {}, Site at = Site::here());
 
  private:
-  template <class Sublayer>
-  Variable add_and_norm(const Variable& x, std::optional<LayerNorm>& norm, Sublayer&& f);
-
-  Norm norm_;
-  bool residual_;
+  AddAndNorm add_and_norm_;
 };
 
 // Blocks one after the other, "layers.0", "layers.1", ..., and with pre-norm a last "norm", as in

@@ -502,8 +502,10 @@ TEST_CASE("emulator: cuBLAS products of halves: what fits, and which types go to
   Buffer<f16> a(6), b(6);
   Buffer<float> c(4);
   const float one = 1, zero = 0;
+  cublasHandle_t handle = nullptr;
+  cublasCreate(&handle);
   const auto multiply = [&](int lda, cudaDataType type_b, cudaDataType type_c) {
-    return cublasGemmStridedBatchedEx(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 3, &one, a.data, CUDA_R_16F, lda, 0,
+    return cublasGemmStridedBatchedEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 3, &one, a.data, CUDA_R_16F, lda, 0,
                                       b.data, type_b, 3, 0, &zero, c.data, type_c, 2, 4, 1, CUBLAS_COMPUTE_32F,
                                       CUBLAS_GEMM_DEFAULT);
   };
@@ -512,6 +514,7 @@ TEST_CASE("emulator: cuBLAS products of halves: what fits, and which types go to
                  "leading dimension 3 and stride 0 takes 16 bytes"));
   CHECK(multiply(2, CUDA_R_16BF, CUDA_R_32F) == CUBLAS_STATUS_NOT_SUPPORTED);
   CHECK(multiply(2, CUDA_R_16F, CUDA_R_16BF) == CUBLAS_STATUS_NOT_SUPPORTED);
+  cublasDestroy(handle);
 }
 
 }  // namespace heed::HEED_GPU

@@ -16,6 +16,7 @@ SETS = {
         mhsa_003 mhsa_003_causal mhsa_003_padding nn_mha nn_mha_heads nn_mha_cross_kpm nn_mha_causal
         enc_layer_post_relu enc_layer_post_gelu enc_layer_post_masks
         enc_layer_pre_relu enc_layer_pre_gelu enc_layer_pre_masks sinusoidal_pe''',
+    'models': 'dec_layer_post dec_layer_pre vit_tiny chargpt_tiny',
 }
 
 # Optimizer trajectories, clipped gradients and schedules: plain tensors, by their names in the file.
