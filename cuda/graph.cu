@@ -2,6 +2,11 @@
 
 namespace heed::HEED_GPU {
 
+Graph::~Graph() {
+  if (executable_) cudaGraphExecDestroy(executable_);
+  if (done_) cudaEventDestroy(done_);
+}
+
 // Relaxed: the allocator may ask CUDA for memory while a graph is recorded.
 void Graph::begin(cudaStream_t stream) {
   stream_ = stream;

@@ -13,6 +13,11 @@ namespace heed::HEED_GPU {
 
 class Graph {
  public:
+  Graph() = default;
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
   bool recording() const { return recording_; }
   void begin(cudaStream_t stream);
   void launch();
